@@ -1,0 +1,3 @@
+"""kafkaform: plan and apply for Apache Kafka."""
+
+__version__ = "0.1.0"

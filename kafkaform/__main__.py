@@ -1,0 +1,5 @@
+"""`python -m kafkaform`."""
+
+from .cli.app import main
+
+main()

@@ -1,0 +1,122 @@
+"""One canonical JSON for everything that is stored, hashed or compared.
+
+Keys sorted, no spaces, ASCII only (so a name cannot forge a line), numbers exact, one line.
+Two equal values are equal bytes. Secret references are `{"$secret": "env:NAME"}`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from decimal import Decimal
+from typing import Any
+
+from .value import FrozenMap, SecretRef, Value, freeze
+
+SECRET = "$secret"
+MAX_DIGITS = 1000
+
+
+class CanonicalError(ValueError):
+    """The text is not canonical JSON of ours: duplicate key, NaN, huge number, not JSON."""
+
+
+def dumps(value: Any) -> str:
+    """Canonical JSON text of a frozen or plain value, one line without a newline."""
+    try:
+        return json.dumps(value, **_COMPACT)
+    except _HasDecimal:
+        return _encode(value)
+
+
+def pretty(value: Any) -> str:
+    """The same value indented for people, keys sorted, with a final newline."""
+    return json.dumps(json.loads(dumps(value)), sort_keys=True, indent=2, ensure_ascii=True) + "\n"
+
+
+def loads(text: str | bytes) -> Value:
+    """Parse canonical JSON strictly into frozen values. Raises CanonicalError."""
+    try:
+        plain = json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_float=_number,
+            parse_int=_integer,
+            parse_constant=_constant,
+        )
+    except RecursionError:
+        raise CanonicalError("nested too deeply") from None
+    except (ValueError, UnicodeDecodeError) as error:
+        raise CanonicalError(str(error)) from None
+    return freeze(plain)
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical JSON, 64 hexadecimal digits."""
+    return hashlib.sha256(dumps(value).encode("ascii")).hexdigest()
+
+
+class _HasDecimal(TypeError):
+    """Signals that the quick encoder met a number that only the exact one can write."""
+
+
+def _default(value: object) -> object:
+    if isinstance(value, SecretRef):
+        return {SECRET: str(value)}
+    if isinstance(value, Decimal):
+        raise _HasDecimal
+    raise TypeError(f"no canonical form for {type(value).__name__}")
+
+
+_COMPACT: dict[str, Any] = {
+    "sort_keys": True,
+    "separators": (",", ":"),
+    "ensure_ascii": True,
+    "allow_nan": False,
+    "default": _default,
+}
+
+
+def _encode(value: Any) -> str:
+    if isinstance(value, Decimal):
+        return number_text(value)
+    if isinstance(value, dict):
+        items = (f"{json.dumps(key)}:{_encode(value[key])}" for key in sorted(value))
+        return "{" + ",".join(items) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(_encode, value)) + "]"
+    return json.dumps(value, **_COMPACT)
+
+
+def number_text(number: Decimal | int) -> str:
+    """A number without exponent, trailing zeros or sign of zero: 1.50 -> "1.5"."""
+    text = format(Decimal(number), "f")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text
+
+
+def _object(pairs: list[tuple[str, Any]]) -> Any:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise CanonicalError("an object has the same key twice")
+    if result.keys() == {SECRET} and isinstance(result[SECRET], str):
+        source, _, name = result[SECRET].partition(":")
+        return SecretRef(source, name)
+    return FrozenMap(result)
+
+
+def _number(text: str) -> Decimal:
+    if len(text) > MAX_DIGITS:
+        raise CanonicalError("a number has too many digits")
+    return Decimal(text)
+
+
+def _integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise CanonicalError("a number has too many digits")
+    return int(text)
+
+
+def _constant(text: str) -> Any:
+    raise CanonicalError(f"{text} is not a JSON number")

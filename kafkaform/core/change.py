@@ -1,0 +1,233 @@
+"""What will be done: a change is what the user reads, a step is what is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from .diagnostics import Range
+from .resource import Fault, Identity
+from .value import EMPTY, FrozenMap, Value
+
+Path = tuple[str, ...]
+
+
+class Action(str, Enum):
+    """There is no replace: a topic is never deleted in order to change it."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+    ADOPT = "adopt"
+    FORGET = "forget"
+    IMPORT = "import"
+    NOOP = "noop"
+
+    @property
+    def symbol(self) -> str:
+        return _SYMBOLS[self.value]
+
+
+_SYMBOLS = {
+    "create": "+",
+    "update": "~",
+    "delete": "-",
+    "adopt": "=",
+    "forget": ".",
+    "import": "=",
+    "noop": " ",
+}
+
+
+class Evidence(str, Enum):
+    """What a dry run can prove of a step, strongest first."""
+
+    REMOTE = "remote"  # the broker validates the very request
+    LOCAL = "local"  # rules, fresh reads and rights only
+    NONE = "none"
+
+
+class Repeat(str, Enum):
+    SAFE = "safe"  # absolute and idempotent
+    VERIFY = "verify"  # read first (create)
+    NEVER = "never"  # changes hidden data, or starts a move
+
+
+@dataclass(frozen=True, slots=True)
+class PathChange:
+    """One path before and after; None is "not set". effective: the value that takes effect
+    where `after` is None; sensitive: values are not shown (and never secrets themselves)."""
+
+    path: Path
+    before: Value
+    after: Value
+    effective: Value = None
+    sensitive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What steps must share to travel in one batch. name: the provider's API; part: 1 (creates,
+    updates, moves) or 2 (deletes); phase: order inside a part, low first; node: the broker that
+    must get it, None for any."""
+
+    name: str
+    part: int
+    phase: int
+    max_items: int
+    max_weight: int
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One request's share of one change.
+
+    id: unique in the plan, `KIND/KEY#N` with the instance in front; payload: provider data,
+    JSON-able, secrets as references only; weight: metadata records it costs; after: step ids
+    that must be applied first; paths: the change's paths that this step makes true (all paths
+    of the change for create and delete).
+    """
+
+    id: str
+    identity: Identity
+    address: str
+    request: Request
+    payload: FrozenMap
+    weight: int
+    after: tuple[str, ...]
+    repeat: Repeat
+    evidence: Evidence
+    paths: tuple[Path, ...] = ()
+
+
+class BlockKind(str, Enum):
+    """Why a change is not made. PROTECTED and UNMANAGED leave the rest of the plan alone, all
+    others stop an apply (architecture §4.2)."""
+
+    PROTECTED = "protected"
+    UNMANAGED = "unmanaged"
+    IMPOSSIBLE = "impossible"
+    UNREADABLE = "unreadable"
+    CONFLICT = "conflict"
+    PENDING = "pending"
+    GUARD = "guard"
+    POLICY = "policy"
+
+    @property
+    def stops(self) -> bool:
+        return self not in (BlockKind.PROTECTED, BlockKind.UNMANAGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """kind, why in one sentence, and what the user can do."""
+
+    kind: BlockKind
+    reason: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Impact:
+    """What a destructive change would destroy: figures by name, each an int or text
+    (`bytes`, `offsets`, `groups`), and one sentence."""
+
+    text: str
+    figures: FrozenMap = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """The bookkeeping that a change leaves in the state row."""
+
+    owners: tuple[str, ...] = ()
+    protected: str | None = None
+    secret_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One object from before to after.
+
+    address: what the user wrote (or the recorded owner); before/after: whole canonical
+    attributes (None = not there); paths: what is written or removed, bookkeeping included
+    (`owner`, `labels.*`); drift: recorded against observed; row_before/row_after: bookkeeping;
+    depends_on: addresses whose steps come first.
+    """
+
+    identity: Identity
+    address: str
+    action: Action
+    before: FrozenMap | None = None
+    after: FrozenMap | None = None
+    paths: tuple[PathChange, ...] = ()
+    drift: tuple[PathChange, ...] = ()
+    adopts: bool = False
+    incarnation: str | None = None
+    row_before: Ownership = Ownership()
+    row_after: Ownership = Ownership()
+    owner: str | None = None
+    labels: FrozenMap = EMPTY
+    depends_on: tuple[str, ...] = ()
+    reason: str = ""
+    blocked: Block | None = None
+    impact: Impact | None = None
+    notes: tuple[str, ...] = ()
+    range: Range | None = None
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def effective(self) -> bool:
+        """True if an apply does something for it: neither noop nor blocked."""
+        return self.action is not Action.NOOP and self.blocked is None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Steps of one provider instance and one equal request that travel together."""
+
+    id: str
+    instance: str
+    request: Request
+    steps: tuple[Step, ...]
+
+
+class OutcomeStatus(str, Enum):
+    APPLIED = "applied"
+    FAILED = "failed"
+    UNKNOWN = "unknown"  # must be read before anything else is decided
+    STARTED = "started"  # long work runs under `ticket`
+    SKIPPED = "skipped"  # never sent; made by the executor, not by a provider
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One step's result. incarnation and attributes: what the broker said it made, if it did."""
+
+    step: str
+    status: OutcomeStatus
+    fault: Fault | None = None
+    ticket: str | None = None
+    incarnation: str | None = None
+    attributes: FrozenMap | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A dry run's answer for one step; fault: why it was refused (None = passed)."""
+
+    step: str
+    evidence: Evidence
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A provider's judgement of all changes of one instance together. blocks: what must not
+    happen and why; notes: shown under the change; warnings: shown once for the instance."""
+
+    blocks: Mapping[Identity, Block] = field(default_factory=dict)
+    notes: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,59 @@
+"""Diagnostics: user faults as data, so that all faults of a run are shown at once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Severity(str, Enum):
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Range:
+    """A place in a file. Lines and columns count from 1, columns in code points; the end is
+    exclusive; start_byte and end_byte are offsets in UTF-8."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    start_byte: int = 0
+    end_byte: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """summary: what happened, one line; detail: why; advice: what to do next; excerpt: the
+    source line at `range` (never of a sensitive value); context: where evaluation came from,
+    outermost first, such as `while evaluating kafka_topic.orders["eu"]`."""
+
+    severity: Severity
+    summary: str
+    detail: str = ""
+    range: Range | None = None
+    excerpt: str | None = None
+    advice: str = ""
+    address: str | None = None
+    context: tuple[str, ...] = ()
+
+
+Diagnostics = tuple[Diagnostic, ...]
+
+
+def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
+    return any(item.severity is Severity.ERROR for item in diagnostics)
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """`Did you mean "x"?` for the nearest known word, or an empty string."""
+    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f'Did you mean "{near[0]}"?' if near else ""

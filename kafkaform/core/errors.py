@@ -1,0 +1,106 @@
+"""Why a command stops, and with which exit code.
+
+KafkaformError                 1
+├── UsageError                 1   a flag, an address, a file name
+├── ConfigurationError         1   carries diagnostics
+├── ConnectError               1   broker unreachable, login refused
+├── DryRunRefused              1   nothing was sent
+├── PlanRefused                4   stale, foreign or altered plan
+├── AppliedInPart              5
+├── OutcomeUnknown             6
+├── Locked                     7
+├── Blocked                    8   impossible change, guard, --fail-on
+├── StorageError               9   state or log cannot be written or fails its check
+└── Interrupted           130, 143
+"""
+
+from __future__ import annotations
+
+from .diagnostics import Diagnostic, Diagnostics, Severity
+
+
+class KafkaformError(Exception):
+    """message: what happened and why; advice: what to do next."""
+
+    def __init__(self, message: str, advice: str = "", diagnostics: Diagnostics = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.advice = advice
+        self._diagnostics = diagnostics
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """What to show: the diagnostics it carries, else one made of message and advice."""
+        if self._diagnostics:
+            return self._diagnostics
+        return (Diagnostic(Severity.ERROR, self.message, advice=self.advice),)
+
+
+class UsageError(KafkaformError):
+    """A flag, argument or file name cannot be used as given."""
+
+
+class ConfigurationError(KafkaformError):
+    """The configuration has faults; `diagnostics` names each with its place."""
+
+
+class ConnectError(KafkaformError):
+    """No broker answered, or the login was refused."""
+
+
+class DryRunRefused(KafkaformError):
+    """The broker or a rule refused a step in the dry run; nothing was sent."""
+
+
+class PlanRefused(KafkaformError):
+    """The plan is stale, altered, or made for another cluster or state."""
+
+
+class AppliedInPart(KafkaformError):
+    """Some steps failed or were skipped; what succeeded is recorded."""
+
+
+class OutcomeUnknown(KafkaformError):
+    """Some outcomes are not known yet; the next run reads again and recovers."""
+
+
+class Locked(KafkaformError):
+    """Another run holds the lock, or moved the state on."""
+
+
+class Blocked(KafkaformError):
+    """An impossible change, a guard or a --fail-on condition stops the run."""
+
+
+class StorageError(KafkaformError):
+    """State or audit log cannot be written, read back or trusted."""
+
+
+class Interrupted(KafkaformError):
+    """A signal stopped the run after the batch in flight; everything is recorded."""
+
+    def __init__(self, message: str, advice: str = "", signal_number: int = 2) -> None:
+        super().__init__(message, advice)
+        self.signal_number = signal_number
+
+
+EXIT_CODES: dict[type[KafkaformError], int] = {
+    KafkaformError: 1,
+    UsageError: 1,
+    ConfigurationError: 1,
+    ConnectError: 1,
+    DryRunRefused: 1,
+    PlanRefused: 4,
+    AppliedInPart: 5,
+    OutcomeUnknown: 6,
+    Locked: 7,
+    Blocked: 8,
+    StorageError: 9,
+}
+
+
+def exit_code(error: KafkaformError) -> int:
+    """The process exit code for this error (architecture §7)."""
+    if isinstance(error, Interrupted):
+        return 128 + error.signal_number
+    return EXIT_CODES[type(error)]

@@ -1,0 +1,34 @@
+"""Typed progress events: long work reports, `cli` draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """task: stable id of one bar; label: what is going on; total: None = not known yet;
+    unit: "topics", "bytes", "steps"; done and finished move the bar."""
+
+    task: str
+    label: str
+    done: int
+    total: int | None
+    unit: str = ""
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One line for people while work goes on."""
+
+    text: str
+
+
+Event = Progress | Message
+Report = Callable[[Event], None]
+
+
+def silent(event: Event) -> None:
+    """Reports to nobody."""

@@ -1,0 +1,252 @@
+"""The three worlds a plan compares: declared (HCL), observed (live) and pending (open intents)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from .address import Address
+from .diagnostics import Diagnostics, Range
+from .value import EMPTY, FrozenMap, Value
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Identity:
+    """One real object. instance: provider instance (`kafka` or `kafka.eu`); kind: resource type
+    (`kafka_topic`); key: the provider's text for its identity (a topic's name)."""
+
+    instance: str
+    kind: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key} ({self.instance})"
+
+
+# ── declared ────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """prevent_destroy: None = not said; ignore_changes: globs over paths such as
+    `config["retention.*"]` written `config.retention.*`, or ("*",) for all."""
+
+    prevent_destroy: bool | None = None
+    adopt: bool = False
+    ignore_changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One object that the configuration declares; attributes fit the type's schema, with
+    None for what was left out. secret_version: text that decides when a secret is sent."""
+
+    identity: Identity
+    address: Address
+    attributes: FrozenMap
+    range: Range
+    lifecycle: Lifecycle = Lifecycle()
+    depends_on: tuple[Address, ...] = ()
+    owner: str | None = None
+    labels: FrozenMap = EMPTY
+    secret_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A `removed` block: `source` and all its instances leave the state; with destroy the
+    object is deleted once no owner is left."""
+
+    source: Address
+    destroy: bool
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A `moved` block: rows owned by `source` are owned by `target` from now on."""
+
+    source: Address
+    target: Address
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """An `import` block: the live object with this provider id becomes `target`'s."""
+
+    target: Address
+    id: str
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderConfig:
+    """One `provider` block. name: `kafka`; instance: `kafka` or `kafka.ALIAS`."""
+
+    name: str
+    instance: str
+    config: FrozenMap
+    range: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """deferred: the value refers to a computed attribute and is evaluated after the apply."""
+
+    name: str
+    value: Value
+    sensitive: bool = False
+    deferred: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """All that a configuration says. digest: over the files and variables that made it (never
+    over secret values); required_version: from the `kafkaform` block."""
+
+    declared: tuple[Declared, ...]
+    providers: Mapping[str, ProviderConfig]
+    removed: tuple[Removed, ...] = ()
+    moved: tuple[Moved, ...] = ()
+    imports: tuple[Import, ...] = ()
+    outputs: tuple[Output, ...] = ()
+    diagnostics: Diagnostics = ()
+    digest: str = ""
+
+
+# ── observed ────────────────────────────────────────────────────────────────────────────
+
+
+class FaultClass(str, Enum):
+    """What an error says about the effect of the request."""
+
+    DEFINITE = "definite"  # refused; nothing happened, and repeating will not help
+    NOT_APPLIED = "not_applied"  # nothing happened; waiting and sending again may help
+    AMBIGUOUS = "ambiguous"  # it may have happened: read before deciding anything
+    PERMISSION = "permission"  # refused for a missing right
+    CONVERGED = "converged"  # the object may already be as asked: read, then decide
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """code: the protocol's name (`INVALID_PARTITIONS`); where: broker and API; retry_after:
+    seconds that the broker asks to wait."""
+
+    code: str
+    message: str
+    kind: FaultClass
+    where: str = ""
+    advice: str = ""
+    retry_after: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """attributes: canonical, in the schema's shape, only what the object itself owns (a topic's
+    own overrides, not inherited values); fallbacks: path ("config.retention.ms") -> the value
+    that takes effect if that path is removed; moving: the target attributes while a move runs;
+    details: shown, never compared."""
+
+    identity: Identity
+    attributes: FrozenMap
+    incarnation: str | None = None
+    moving: FrozenMap | None = None
+    fallbacks: FrozenMap = EMPTY
+    details: FrozenMap = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Proven: a read that could have seen the object did not."""
+
+    identity: Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """We may not see whether it is there; right: what is missing (`Describe on Topic orders`)."""
+
+    identity: Identity
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The read failed, so nothing is known."""
+
+    identity: Identity
+    fault: Fault
+
+
+Reading = Observed | Absent | Hidden | Failed
+
+
+class Depth(str, Enum):
+    NAMES = "names"  # identity, incarnation and what the listing gives for free
+    FULL = "full"
+
+
+class CoverageKind(str, Enum):
+    COMPLETE = "complete"  # everything of the kind is in the items
+    VISIBLE_ONLY = "visible_only"  # what we may not see is left out without a word
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    kind: CoverageKind
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """All objects of a kind that one listing showed, and how far that listing can be trusted."""
+
+    kind: str
+    depth: Depth
+    items: tuple[Observed, ...]
+    coverage: Coverage
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a session knows of its cluster. scope_id: for Kafka the cluster id; nodes: live
+    brokers; principal: whom we act as, if it can be known; values: further facts, JSON-able,
+    shown and recorded in the plan (defaults, limits, versions, settings of the provider)."""
+
+    scope_id: str
+    nodes: tuple[str, ...] = ()
+    principal: str | None = None
+    values: FrozenMap = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceWorld:
+    """What was read through one provider instance: `readings` holds every declared or recorded
+    object, `sweeps` each kind that was listed."""
+
+    facts: Facts
+    readings: Mapping[Identity, Reading]
+    sweeps: Mapping[str, Sweep] = field(default_factory=dict)
+
+
+World = Mapping[str, InstanceWorld]
+
+
+# ── pending ─────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An intent without a terminal outcome. target: the attributes it would have made;
+    time: seconds since the epoch when the intent became durable."""
+
+    identity: Identity
+    run: str
+    step: str
+    action: str
+    target: FrozenMap
+    time: float
+    incarnation: str | None = None

@@ -1,0 +1,105 @@
+"""Schemas: what a block may contain. They check configuration and generate the reference docs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from .value import EMPTY, FrozenMap, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """kind: string · number · bool · any · list · set · map · object · tuple.
+
+    element: of list, set and map; fields: of object (name -> Type); items: of tuple;
+    optional: object fields that may be left out, with their default value.
+    """
+
+    kind: str
+    element: Type | None = None
+    fields: FrozenMap = EMPTY
+    items: tuple[Type, ...] = ()
+    optional: FrozenMap = EMPTY
+
+    def __str__(self) -> str:
+        if self.element is not None:
+            return f"{self.kind}({self.element})"
+        if self.kind == "object":
+            inner = ", ".join(f"{name} = {kind}" for name, kind in self.fields.items())
+            return f"object({{{inner}}})"
+        if self.kind == "tuple":
+            return f"tuple([{', '.join(map(str, self.items))}])"
+        return self.kind
+
+
+STRING, NUMBER, BOOL, ANY = Type("string"), Type("number"), Type("bool"), Type("any")
+
+
+def list_of(element: Type) -> Type:
+    return Type("list", element)
+
+
+def set_of(element: Type) -> Type:
+    return Type("set", element)
+
+
+def map_of(element: Type) -> Type:
+    return Type("map", element)
+
+
+def object_of(fields: Mapping[str, Type], optional: Mapping[str, Value] | None = None) -> Type:
+    return Type("object", fields=FrozenMap(fields), optional=FrozenMap(optional or {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """required: must be given; computed: the server sets it (legal in outputs only, never in
+    arguments); secret: takes a secret reference and nothing else; sensitive: shown as
+    `(sensitive)`; whole: integers only; aliases: other names that mean the same."""
+
+    name: str
+    type: Type
+    doc: str
+    required: bool = False
+    computed: bool = False
+    secret: bool = False
+    sensitive: bool = False
+    whole: bool = False
+    default: Value = None
+    choices: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectSchema:
+    """attributes by name; blocks: nested blocks, each at most once; conflicts: pairs of
+    attributes that exclude each other. Values of a nested block arrive as one FrozenMap
+    under the block's name (None if the block is not there)."""
+
+    doc: str
+    attributes: Mapping[str, Attribute]
+    blocks: Mapping[str, ObjectSchema] = field(default_factory=dict)
+    conflicts: tuple[tuple[str, str], ...] = ()
+
+    def names(self) -> Iterator[str]:
+        """Every name that may stand in the block, aliases included."""
+        for attribute in self.attributes.values():
+            yield attribute.name
+            yield from attribute.aliases
+        yield from self.blocks
+
+    def find(self, name: str) -> Attribute | None:
+        """The attribute of this name or alias."""
+        if name in self.attributes:
+            return self.attributes[name]
+        return next((a for a in self.attributes.values() if name in a.aliases), None)
+
+
+def schema(
+    doc: str,
+    *attributes: Attribute,
+    blocks: Mapping[str, ObjectSchema] | None = None,
+    conflicts: tuple[tuple[str, str], ...] = (),
+) -> ObjectSchema:
+    return ObjectSchema(doc, {a.name: a for a in attributes}, dict(blocks or {}), conflicts)

@@ -1,0 +1,82 @@
+"""Frozen values: what configuration, plans, state and logs are made of.
+
+A value is `None` (not set), bool, int, `Decimal` (numbers that are not whole), str, a tuple,
+a `FrozenMap` with str keys, or a `SecretRef`. Numbers are exact: a binary float never occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NoReturn, Union
+
+
+class FrozenMap(dict[str, Any]):
+    """A dict that cannot change after it was made; equal to a dict of the same items."""
+
+    __slots__ = ("_hash",)
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("FrozenMap cannot be changed; make a new one")
+
+    __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = _refuse
+    __ior__ = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]  # dict is unhashable because it is mutable
+        try:
+            return self._hash  # type: ignore[has-type, no-any-return]  # set below
+        except AttributeError:
+            self._hash = hash(frozenset(self.items()))
+            return self._hash
+
+    def __reduce__(self) -> tuple[type[FrozenMap], tuple[dict[str, Any]]]:
+        return FrozenMap, (dict(self),)
+
+    def with_items(self, items: Mapping[str, Any]) -> FrozenMap:
+        """A new map with these items laid over this one's."""
+        return FrozenMap({**self, **items})
+
+    def without(self, keys: Iterable[str]) -> FrozenMap:
+        """A new map that lacks these keys."""
+        gone = set(keys)
+        return FrozenMap({key: value for key, value in self.items() if key not in gone})
+
+
+EMPTY = FrozenMap()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SecretRef:
+    """Names a secret without holding it.
+
+    source: "env", "file" or "variable"; name: the environment variable, the path or the
+    sensitive input variable. The value is read after approval, just before the first intent.
+    """
+
+    source: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.name}"
+
+
+Value = Union[None, bool, int, Decimal, str, tuple["Value", ...], FrozenMap, SecretRef]
+
+
+def freeze(value: Any) -> Value:
+    """The frozen form of plain Python data (dict, list, set, str, bool, int, Decimal, None).
+
+    Raises TypeError for a float or any other type: an inexact number must not slip in.
+    """
+    if value is None or isinstance(value, str | bool | int | SecretRef):
+        return value
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else value
+    if isinstance(value, Mapping):
+        return FrozenMap({str(key): freeze(item) for key, item in value.items()})
+    if isinstance(value, list | tuple):
+        return tuple(freeze(item) for item in value)
+    if isinstance(value, set | frozenset):
+        return tuple(sorted((freeze(item) for item in value), key=repr))
+    raise TypeError(f"no frozen form for {type(value).__name__}")

@@ -1,0 +1,121 @@
+"""The contract between the engine and a provider.
+
+A provider describes its types as data and pure functions (`ResourceType`) and reaches its
+system through a `Session`. The same types serve a real session and a simulated one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..core.change import Batch, Change, Impact, Outcome, Review, Step, Verdict
+from ..core.diagnostics import Diagnostics
+from ..core.resource import (
+    Declared,
+    Depth,
+    Facts,
+    Identity,
+    Observed,
+    Reading,
+    Sweep,
+)
+from ..core.schema import ObjectSchema
+from ..core.value import FrozenMap, Value
+
+Secrets = Mapping[str, str]
+"""str(SecretRef) -> the secret; lives only between approval and the last request."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceType:
+    """One kind of object, as data and pure functions.
+
+    key(attributes): the identity's key. Raises ValueError if the attributes cannot name one.
+    canonical(attributes, facts): one spelling for equal things (units, case, order of sets).
+    target(declared, observed, facts, keep): the whole object as it shall be: what was left out
+        takes the live value or the system's default; with `keep` live extras stay (adoption).
+    check(change, facts): faults of the change that need no broker; errors block it.
+    steps(change, facts): the requests that make it true, in order. Same inputs, same steps.
+    import_key(id): the identity key that an import id names. Raises ValueError.
+    expand(declared): the objects that a composite stands for, or None.
+    protect: a row starts protected ("default") when the provider's settings do not say no.
+    """
+
+    name: str
+    schema: ObjectSchema
+    key: Callable[[FrozenMap], str]
+    canonical: Callable[[FrozenMap, Facts], FrozenMap]
+    target: Callable[[FrozenMap, Observed | None, Facts, bool], FrozenMap]
+    check: Callable[[Change, Facts], Diagnostics]
+    steps: Callable[[Change, Facts], tuple[Step, ...]]
+    import_key: Callable[[str], str]
+    expand: Callable[[Declared], Sequence[Declared]] | None = None
+    protect: bool = False
+
+
+class Session(Protocol):
+    """A connection to one system, opened for one provider instance.
+
+    Must: bound the calls in flight; report an unauthorised, failed or partial read as such.
+    May: block up to the operation timeout. Must not: retry a write whose outcome is unknown,
+    raise for one item of a batch, print, or keep secrets after `apply` returns.
+    """
+
+    @property
+    def facts(self) -> Facts: ...
+
+    def sweep(self, kind: str, depth: Depth) -> Sweep:
+        """List all objects of a kind. Never raises for a failed listing: see its coverage."""
+
+    def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
+        """Read objects whole, by name, in few requests. at: ask this broker and no other.
+        Every id gets an answer; Absent only if the read could have seen the object."""
+
+    def query(self, data: str, arguments: FrozenMap) -> Value:
+        """Answer a data source. Raises KafkaformError."""
+
+    def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
+        """What destructive changes would destroy."""
+
+    def preflight(self, batch: Batch) -> Sequence[Verdict]:
+        """Validate without doing, one verdict a step in order, each with its evidence."""
+
+    def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
+        """Send one batch once; one outcome a step in order: applied, failed, unknown, started."""
+
+    def progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
+        """How long-running work stands; `step` of each outcome is the ticket."""
+
+    def cancel(self, ticket: str) -> Outcome:
+        """Stop long-running work."""
+
+    def close(self) -> None: ...
+
+
+class Provider(Protocol):
+    """A family of types and the way to open sessions for them."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def config(self) -> ObjectSchema: ...
+
+    @property
+    def types(self) -> Mapping[str, ResourceType]: ...
+
+    @property
+    def data(self) -> Mapping[str, ObjectSchema]: ...
+
+    def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
+        """Connect. Raises ConnectError with the broker, the cause and what to do."""
+
+    def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
+        """The kinds that must be swept, and how deep, to review these changes."""
+
+    def review(
+        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
+    ) -> Review:
+        """Pure: judge all changes of one instance together (collisions, lock-outs)."""

@@ -1,0 +1,1 @@
+"""Providers that ship with kafkaform, installed as `kafkaform_providers`."""
