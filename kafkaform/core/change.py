@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 
 from .diagnostics import Range
 from .resource import Fault, Identity
@@ -13,7 +13,7 @@ from .value import EMPTY, FrozenMap, Value
 Path = tuple[str, ...]
 
 
-class Action(str, Enum):
+class Action(StrEnum):
     """There is no replace: a topic is never deleted in order to change it."""
 
     CREATE = "create"
@@ -40,7 +40,7 @@ _SYMBOLS = {
 }
 
 
-class Evidence(str, Enum):
+class Evidence(StrEnum):
     """What a dry run can prove of a step, strongest first."""
 
     REMOTE = "remote"  # the broker validates the very request
@@ -48,7 +48,7 @@ class Evidence(str, Enum):
     NONE = "none"
 
 
-class Repeat(str, Enum):
+class Repeat(StrEnum):
     SAFE = "safe"  # absolute and idempotent
     VERIFY = "verify"  # read first (create)
     NEVER = "never"  # changes hidden data, or starts a move
@@ -102,7 +102,7 @@ class Step:
     paths: tuple[Path, ...] = ()
 
 
-class BlockKind(str, Enum):
+class BlockKind(StrEnum):
     """Why a change is not made. PROTECTED and UNMANAGED leave the rest of the plan alone, all
     others stop an apply (architecture §4.2)."""
 
@@ -111,7 +111,6 @@ class BlockKind(str, Enum):
     IMPOSSIBLE = "impossible"
     UNREADABLE = "unreadable"
     CONFLICT = "conflict"
-    PENDING = "pending"
     GUARD = "guard"
     POLICY = "policy"
 
@@ -194,7 +193,7 @@ class Batch:
     steps: tuple[Step, ...]
 
 
-class OutcomeStatus(str, Enum):
+class OutcomeStatus(StrEnum):
     APPLIED = "applied"
     FAILED = "failed"
     UNKNOWN = "unknown"  # must be read before anything else is decided

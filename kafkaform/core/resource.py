@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 
 from .address import Address
 from .diagnostics import Diagnostics, Range
@@ -119,7 +119,7 @@ class Desired:
 # ── observed ────────────────────────────────────────────────────────────────────────────
 
 
-class FaultClass(str, Enum):
+class FaultClass(StrEnum):
     """What an error says about the effect of the request."""
 
     DEFINITE = "definite"  # refused; nothing happened, and repeating will not help
@@ -183,12 +183,12 @@ class Failed:
 Reading = Observed | Absent | Hidden | Failed
 
 
-class Depth(str, Enum):
+class Depth(StrEnum):
     NAMES = "names"  # identity, incarnation and what the listing gives for free
     FULL = "full"
 
 
-class CoverageKind(str, Enum):
+class CoverageKind(StrEnum):
     COMPLETE = "complete"  # everything of the kind is in the items
     VISIBLE_ONLY = "visible_only"  # what we may not see is left out without a word
     FAILED = "failed"

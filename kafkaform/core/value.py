@@ -61,7 +61,8 @@ class SecretRef:
         return f"{self.source}:{self.name}"
 
 
-Value = Union[None, bool, int, Decimal, str, tuple["Value", ...], FrozenMap, SecretRef]
+# A recursive alias cannot be written with |.
+Value = Union[None, bool, int, Decimal, str, tuple["Value", ...], FrozenMap, SecretRef]  # noqa: UP007
 
 
 def freeze(value: Any) -> Value:

@@ -1,0 +1,271 @@
+"""The one place that sends. For each batch: intent durable → send → outcome durable → state.
+
+Nothing is rolled back and nothing is repeated blindly. Independent steps go on after a failure,
+dependents are skipped; deletes of a provider instance wait until everything else there is
+applied. The first signal ends the run after the batch in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from ..core.change import Action, Batch, Change, Outcome, OutcomeStatus, Step
+from ..core.clock import Clock
+from ..core.errors import KafkaformError, StorageError
+from ..core.progress import Progress, Report as ReportTo
+from ..core.resource import Fault, FaultClass
+from ..plan.lower import CREATING, DELETING, lower, needs
+from ..plan.model import Plan, Wave
+from ..provider.contract import ResourceType, Secrets, Session
+from .freshness import refuse_if_stale
+from .ledger import Ledger, bookkeeping
+from .preflight import dry_run, narrowed
+from .report import Report, Result
+from .settle import patience, settle
+from .stop import Stop
+
+GOOD = (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
+THROTTLE_PATIENCE = 10
+"""How many operation timeouts a step waits in all when the broker asks it to come later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Everything that an apply works with. done: steps that a resumed run has applied."""
+
+    plan: Plan
+    sessions: Mapping[str, Session]
+    types: Mapping[str, ResourceType]
+    secrets: Secrets
+    ledger: Ledger
+    clock: Clock
+    stop: Stop
+    report: ReportTo
+    done: Mapping[str, Outcome] = field(default_factory=dict)
+
+
+def execute(run: Run) -> Report:
+    """Send the whole plan, wave by wave.
+
+    What the world does ends up in the report; only StorageError is raised, because then
+    nothing that is sent could be recorded.
+    """
+    pairs = {step.id: (change, step) for change, step in _pairs(run.plan)}
+    results = {
+        step_id: Result(*pair, run.done[step_id])
+        for step_id, pair in pairs.items()
+        if step_id in run.done
+    }
+    stopped: KafkaformError | None = None
+    try:
+        _keep_books(run, results)
+        before = needs(run.plan.effective)
+        for number, wave in enumerate(lower(run.plan)):
+            _wave(run, wave, before, pairs, results, later=number > 0)
+    except StorageError:
+        raise
+    except KafkaformError as error:
+        stopped = error
+    why = stopped.message if stopped else "it was not reached"
+    for step_id, pair in pairs.items():
+        results.setdefault(step_id, Result(*pair, skipped(step_id, why)))
+    return Report(tuple(results[step_id] for step_id in pairs), stopped=stopped)
+
+
+def _pairs(plan: Plan) -> Iterator[tuple[Change, Step]]:
+    for change in plan.effective:
+        for step in change.steps or (bookkeeping(change),):
+            yield change, step
+
+
+def skipped(step_id: str, why: str) -> Outcome:
+    """The outcome of a step that was never sent."""
+    return Outcome(
+        step_id, OutcomeStatus.SKIPPED, fault=Fault("SKIPPED", why, FaultClass.NOT_APPLIED)
+    )
+
+
+def _keep_books(run: Run, results: dict[str, Result]) -> None:
+    """Changes without steps (adopt, forget, owners, protection): recorded together, at once."""
+    pairs = [(change, bookkeeping(change)) for change in run.plan.effective if not change.steps]
+    todo = [(change, step) for change, step in pairs if step.id not in results]
+    if not todo:
+        return
+    run.stop.check()
+    run.ledger.intend([Result(change, step, _applied(step)) for change, step in todo])
+    done = [Result(change, step, _applied(step)) for change, step in todo]
+    run.ledger.record(done)
+    results.update({result.step.id: result for result in done})
+
+
+def _applied(step: Step) -> Outcome:
+    return Outcome(step.id, OutcomeStatus.APPLIED)
+
+
+def _wave(
+    run: Run,
+    wave: Wave,
+    before: Mapping[str, set[str]],
+    pairs: Mapping[str, tuple[Change, Step]],
+    results: dict[str, Result],
+    *,
+    later: bool,
+) -> None:
+    """One wave: leave out what cannot go, look again, dry-run what had to wait, send."""
+    ready = set()
+    for step in (step for batch in wave.batches for step in batch.steps):
+        why = _hindrance(step, before, pairs, results)
+        if step.id in results:
+            continue
+        if why:
+            results[step.id] = Result(*pairs[step.id], skipped(step.id, why))
+        else:
+            ready.add(step.id)
+    if not ready:
+        return
+    if later:
+        _look_again(run, ready, pairs, results)
+        ready -= _refused(run, wave, ready, before, pairs, results)
+    for batch in narrowed(wave.batches, ready):
+        _batch(run, batch, pairs, results)
+
+
+def _hindrance(
+    step: Step,
+    before: Mapping[str, set[str]],
+    pairs: Mapping[str, tuple[Change, Step]],
+    results: Mapping[str, Result],
+) -> str | None:
+    """Why this step must not be sent: a step that it waits for is not applied, or it deletes
+    and something in part 1 of its provider instance is not."""
+    for need in sorted(before[step.id]):
+        if need not in results or results[need].outcome.status not in GOOD:
+            return f"{pairs[need][0].address} comes first and was not applied"
+    if step.request.part != DELETING:
+        return None
+    for result in results.values():
+        same = result.step.identity.instance == step.identity.instance
+        making = result.step.request.part == CREATING
+        if same and making and result.outcome.status not in GOOD:
+            return f"nothing is deleted, because {result.change.address} was not applied"
+    return None
+
+
+def _look_again(
+    run: Run,
+    ready: set[str],
+    pairs: Mapping[str, tuple[Change, Step]],
+    results: Mapping[str, Result],
+) -> None:
+    """Freshness before a later wave; what this run wrote counts as expected."""
+    changes = list({id(pairs[s][0]): pairs[s][0] for s in sorted(ready)}.values())
+    written = {
+        step_id: result.outcome.incarnation
+        for step_id, result in results.items()
+        if result.outcome.status in GOOD
+    }
+    refuse_if_stale(changes, run.sessions, run.types, run.ledger.state, written)
+
+
+def _refused(
+    run: Run,
+    wave: Wave,
+    ready: set[str],
+    before: Mapping[str, set[str]],
+    pairs: Mapping[str, tuple[Change, Step]],
+    results: dict[str, Result],
+) -> set[str]:
+    """Pass 2 of the dry run, for steps that had to wait for others; refused ones are skipped."""
+    waited = {step_id for step_id in ready if before[step_id]}
+    refused = set()
+    for verdict in dry_run((wave,), waited, run.sessions, run.report).values():
+        if verdict.fault is not None:
+            refused.add(verdict.step)
+            outcome = Outcome(verdict.step, OutcomeStatus.SKIPPED, fault=verdict.fault)
+            results[verdict.step] = Result(*pairs[verdict.step], outcome)
+    return refused
+
+
+def _batch(
+    run: Run,
+    batch: Batch,
+    pairs: Mapping[str, tuple[Change, Step]],
+    results: dict[str, Result],
+) -> None:
+    """Send one batch; again, later, only what the broker certainly did not do."""
+    facts = run.sessions[batch.instance].facts
+    give_up = run.clock.monotonic() + THROTTLE_PATIENCE * patience(facts)
+    ambiguous: set[str] = set()
+    attempt = 1
+    todo = batch.steps
+    while todo:
+        run.stop.check()
+        sent = _once(run, replace(batch, steps=todo), pairs, attempt, ambiguous)
+        results.update({result.step.id: result for result in sent})
+        again = [r for r in sent if _may_repeat(r)]
+        if not again or run.clock.monotonic() >= give_up:
+            break
+        wait = max(r.outcome.fault.retry_after for r in again if r.outcome.fault)
+        run.stop.sleep(run.clock, max(wait, 0.1))
+        todo = tuple(result.step for result in again)
+        attempt += 1
+    _show(run, results, pairs)
+
+
+def _once(
+    run: Run,
+    batch: Batch,
+    pairs: Mapping[str, tuple[Change, Step]],
+    attempt: int,
+    ambiguous: set[str],
+) -> tuple[Result, ...]:
+    """Intent, send, settle, record. ambiguous: steps that once had no clear answer."""
+    session = run.sessions[batch.instance]
+    planned = [Result(*pairs[s.id], skipped(s.id, ""), attempt) for s in batch.steps]
+    run.ledger.intend(planned)
+    started = run.clock.monotonic()
+    outcomes = session.apply(batch, run.secrets)
+    taken = int((run.clock.monotonic() - started) * 1000)
+    sent = [replace(p, outcome=o, duration_ms=taken) for p, o in zip(planned, outcomes, strict=True)]
+    ambiguous.update(r.step.id for r in sent if _is(r, FaultClass.AMBIGUOUS))
+    unclear = [r for r in sent if _is_unclear(r, ambiguous)]
+    clear = [r for r in sent if r not in unclear]
+    # What is certain is on record before anybody waits for what is not.
+    run.ledger.record(clear)
+    deadline = started + patience(session.facts)
+    settled = settle(unclear, session, run.types, deadline, run.clock)
+    run.ledger.record([r for r in settled if r.outcome.status is not OutcomeStatus.UNKNOWN])
+    return (*clear, *settled)
+
+
+def _is(result: Result, kind: FaultClass) -> bool:
+    return result.outcome.fault is not None and result.outcome.fault.kind is kind
+
+
+def _is_unclear(result: Result, ambiguous: set[str]) -> bool:
+    """True if only a fresh reading can tell what happened.
+
+    "Already exists" after a pre-image of nothing is a conflict, unless an earlier answer of
+    ours was lost: then it may be our own object.
+    """
+    if result.outcome.status is OutcomeStatus.UNKNOWN or _is(result, FaultClass.AMBIGUOUS):
+        return True
+    if not _is(result, FaultClass.CONVERGED):
+        return False
+    return result.change.action is not Action.CREATE or result.step.id in ambiguous
+
+
+def _may_repeat(result: Result) -> bool:
+    failed = result.outcome.status is OutcomeStatus.FAILED
+    fault = result.outcome.fault
+    return failed and fault is not None and fault.kind is FaultClass.NOT_APPLIED and (
+        fault.retry_after > 0
+    )
+
+
+def _show(
+    run: Run, results: Mapping[str, Result], pairs: Mapping[str, tuple[Change, Step]]
+) -> None:
+    done = len(results) == len(pairs)
+    run.report(Progress("apply", "Applying", len(results), len(pairs), "steps", finished=done))

@@ -1,0 +1,174 @@
+"""Is the world still the one that was reviewed? One difference and the plan is refused.
+
+Only what the plan touches is compared: other people's merges do not stale a review. Each
+attribute that a change writes is compared whole, so an override that somebody added to an
+authoritative map is noticed too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from ..audit.index import Index
+from ..core.change import Action, Change
+from ..core.errors import PlanRefused
+from ..core.resource import Absent, Failed, Hidden, Identity, Observed, Reading
+from ..core.value import EMPTY, FrozenMap
+from ..plan.approval import approval
+from ..plan.diff import dotted, flatten
+from ..plan.lifecycle import ownership
+from ..plan.model import Plan
+from ..provider.contract import Provider, ResourceType, Session
+from ..state.model import State
+from .judge import canonical
+
+AGAIN = "Plan again and have the new plan reviewed."
+SHOWN = 5
+
+
+def refuse_if_foreign(
+    plan: Plan, state: State, sessions: Mapping[str, Session], providers: Mapping[str, Provider]
+) -> None:
+    """The plan belongs to this state and these clusters, and says what its steps do.
+
+    Raises PlanRefused: another lineage or scope id, steps or approval that do not follow from
+    the changes (the file was altered by hand).
+    """
+    if plan.lineage != state.lineage:
+        raise PlanRefused("the plan was made for another state", AGAIN)
+    for instance, planned in plan.instances.items():
+        if instance not in sessions:
+            raise PlanRefused(f'provider instance "{instance}" is not configured here', AGAIN)
+        scope = sessions[instance].facts.scope_id
+        if scope != planned.facts.scope_id:
+            raise PlanRefused(
+                f'"{instance}" is cluster {scope}, the plan was made for cluster '
+                f"{planned.facts.scope_id}",
+                "Check bootstrap_servers.",
+            )
+    scopes = FrozenMap({name: item.facts.scope_id for name, item in plan.instances.items()})
+    if approval(plan.changes, scopes, plan.lineage) != plan.approval or _altered(plan, providers):
+        raise PlanRefused("the plan was altered: its steps do not follow from its changes", AGAIN)
+
+
+def _altered(plan: Plan, providers: Mapping[str, Provider]) -> bool:
+    return any(
+        change.steps
+        != providers[change.identity.instance]
+        .types[change.identity.kind]
+        .steps(change, plan.instances[change.identity.instance].facts)
+        for change in plan.effective
+    )
+
+
+def refuse_unproven_deletes(changes: Iterable[Change], state: State, index: Index) -> None:
+    """Deletes only for rows whose origin in this log made, adopted or imported that very object.
+
+    Raises PlanRefused: a row that was written into the state by hand deletes nothing.
+    """
+    for change in changes:
+        if change.action is not Action.DELETE:
+            continue
+        row = state.objects.get(change.identity)
+        origin = index.origins.get(row.origin) if row else None
+        if row is None or origin is None or origin != (change.identity, row.incarnation):
+            raise PlanRefused(
+                f"{change.address} would be deleted, but the audit log does not show that "
+                "kafkaform created, adopted or imported this object",
+                "If it is yours: `kafkaform state rm` it, adopt it again, then remove it.",
+            )
+
+
+def refuse_if_stale(
+    changes: Sequence[Change],
+    sessions: Mapping[str, Session],
+    types: Mapping[str, ResourceType],
+    state: State,
+    applied: Mapping[str, str | None],
+) -> None:
+    """Read every touched object again and compare. Raises PlanRefused naming what differs.
+
+    applied: step id -> incarnation made, of steps that this run (or the run it resumes) has
+    applied; what they wrote may show its value before or after, because reads lag.
+    """
+    problems = [
+        f"{change.address}: {problem}"
+        for change, reading in _readings(changes, sessions)
+        if (
+            problem := _row_problem(change, state, applied)
+            or _live_problem(change, reading, types, sessions, applied)
+        )
+    ]
+    if problems:
+        more = len(problems) - SHOWN
+        listed = "; ".join(problems[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
+        raise PlanRefused(f"the plan is stale: {listed}", AGAIN)
+
+
+def _readings(
+    changes: Sequence[Change], sessions: Mapping[str, Session]
+) -> Iterator[tuple[Change, Reading | None]]:
+    readings: dict[Identity, Reading] = {}
+    for instance, session in sessions.items():
+        ids = [c.identity for c in changes if c.identity.instance == instance and _is_read(c)]
+        readings.update(session.read(ids) if ids else {})
+    for change in changes:
+        yield change, readings.get(change.identity)
+
+
+def _is_read(change: Change) -> bool:
+    return change.action is not Action.FORGET
+
+
+def _row_problem(change: Change, state: State, applied: Collection[str]) -> str | None:
+    if any(step.id in applied for step in change.steps):
+        return None
+    if ownership(state.objects.get(change.identity)) != change.row_before:
+        return "its record in the state changed"
+    return None
+
+
+def _live_problem(
+    change: Change,
+    reading: Reading | None,
+    types: Mapping[str, ResourceType],
+    sessions: Mapping[str, Session],
+    applied: Mapping[str, str | None],
+) -> str | None:
+    if reading is None:
+        return None
+    if isinstance(reading, Hidden):
+        return f"it cannot be seen any more (right: {reading.right})"
+    if isinstance(reading, Failed):
+        return f"it could not be read: {reading.fault.message}"
+    done = [step.id for step in change.steps if step.id in applied]
+    if isinstance(reading, Absent):
+        if change.action is Action.CREATE or (change.action is Action.DELETE and done):
+            return None
+        return "it does not exist any more"
+    if change.action is Action.CREATE:
+        made = {applied[step_id] for step_id in done}
+        return None if reading.incarnation in made else "it exists now"
+    if reading.incarnation != change.incarnation:
+        return "it was deleted and recreated"
+    facts = sessions[change.identity.instance].facts
+    live = canonical(reading, types[change.identity.kind], facts)
+    written = {path for step in change.steps if step.id in applied for path in step.paths}
+    return _difference(change, live, written)
+
+
+def _difference(change: Change, live: Observed, written: Collection[tuple[str, ...]]) -> str | None:
+    """The first path of the touched attributes that is neither as planned nor as we wrote it."""
+    names = {item.path[0] for item in change.paths}
+    before, after = flatten(change.before), flatten(change.after or EMPTY)
+    now = {p: v for p, v in flatten(live.attributes).items() if p[0] in names}
+    managed = {name for name in (change.before or EMPTY)}
+    for path in sorted(now.keys() | {p for p in before if p[0] in names}):
+        if path[0] not in managed:
+            continue
+        if now.get(path) == before.get(path):
+            continue
+        if path in written and now.get(path) == after.get(path):
+            continue
+        return f"{dotted(path)} changed"
+    return None

@@ -1,0 +1,72 @@
+"""What a fresh reading says about one step: did it happen, not yet, or something else?
+
+Reads may lag behind writes, never run ahead of them: the target seen is proof, the pre-image
+seen is not proof of anything until the deadline.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from ..core.change import Action, Change, Path, Step
+from ..core.resource import Absent, Facts, Observed, Reading
+from ..core.value import FrozenMap, Value
+from ..plan.diff import flatten
+from ..plan.lifecycle import made_by
+from ..provider.contract import ResourceType
+
+
+class Judgement(StrEnum):
+    DONE = "done"
+    NOT_YET = "not_yet"
+    OTHER = "other"  # neither pre-image nor target: somebody else was there
+    UNKNOWN = "unknown"  # hidden or failed
+
+
+def judge(
+    change: Change, step: Step, reading: Reading, kind: ResourceType, facts: Facts
+) -> Judgement:
+    """How the live object stands to this step's pre-image and target."""
+    if isinstance(reading, Absent):
+        return _absent(change.action)
+    if not isinstance(reading, Observed):
+        return Judgement.UNKNOWN
+    if change.action is Action.DELETE:
+        same = reading.incarnation == change.incarnation
+        return Judgement.NOT_YET if same else Judgement.DONE
+    live = canonical(reading, kind, facts)
+    if change.action is Action.CREATE:
+        done = change.after is not None and made_by(change.after, live)
+        return Judgement.DONE if done else Judgement.OTHER
+    if change.incarnation is not None and reading.incarnation != change.incarnation:
+        return Judgement.OTHER
+    return _paths(change, step, live.attributes)
+
+
+def canonical(reading: Observed, kind: ResourceType, facts: Facts) -> Observed:
+    """The reading with attributes in their one spelling."""
+    return Observed(
+        reading.identity,
+        kind.canonical(reading.attributes, facts),
+        reading.incarnation,
+        reading.moving,
+        reading.fallbacks,
+        reading.details,
+    )
+
+
+def _absent(action: Action) -> Judgement:
+    if action is Action.DELETE:
+        return Judgement.DONE
+    return Judgement.NOT_YET if action is Action.CREATE else Judgement.OTHER
+
+
+def _paths(change: Change, step: Step, live: FrozenMap) -> Judgement:
+    now, after, before = flatten(live), flatten(change.after), flatten(change.before)
+    if _agree(step.paths, now, after):
+        return Judgement.DONE
+    return Judgement.NOT_YET if _agree(step.paths, now, before) else Judgement.OTHER
+
+
+def _agree(paths: tuple[Path, ...], one: dict[Path, Value], other: dict[Path, Value]) -> bool:
+    return all(one.get(path) == other.get(path) for path in paths)

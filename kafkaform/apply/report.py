@@ -1,0 +1,74 @@
+"""What an apply did: one line per change for people, one exit code for pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..core.change import Change, Outcome, OutcomeStatus, Step
+from ..core.errors import (
+    AppliedInPart,
+    Interrupted,
+    KafkaformError,
+    OutcomeUnknown,
+)
+from .verify import Invisible
+
+NEXT = "Run `kafkaform apply` again: what was applied is recorded, the rest is planned anew."
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One step and how it ended. attempt counts from 1; duration_ms: from send to answer."""
+
+    change: Change
+    step: Step
+    outcome: Outcome
+    attempt: int = 1
+    duration_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """results: the last one of each step, in order; stopped: why the run ended early."""
+
+    results: tuple[Result, ...] = ()
+    invisible: tuple[Invisible, ...] = ()
+    stopped: KafkaformError | None = None
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """True if every step was applied or started."""
+        good = (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
+        return self.stopped is None and all(r.outcome.status in good for r in self.results)
+
+    def count(self, status: OutcomeStatus) -> int:
+        return sum(1 for result in self.results if result.outcome.status is status)
+
+    def error(self) -> KafkaformError | None:
+        """What the command ends with, or None: interrupted, refused, unknown, in part."""
+        if isinstance(self.stopped, Interrupted):
+            return self.stopped
+        unknown = self.count(OutcomeStatus.UNKNOWN)
+        if unknown:
+            return OutcomeUnknown(
+                f"the outcome of {unknown} step(s) is not known yet",
+                "Run `kafkaform apply` again: it reads them first and recovers.",
+            )
+        if self.stopped is not None:
+            return self.stopped
+        failed = self.count(OutcomeStatus.FAILED)
+        skipped = self.count(OutcomeStatus.SKIPPED)
+        if failed or skipped:
+            return AppliedInPart(f"{failed} step(s) failed, {skipped} were skipped", NEXT)
+        return None
+
+
+def by_change(results: Sequence[Result]) -> list[tuple[Change, tuple[Outcome, ...]]]:
+    """Results grouped under their change, in order."""
+    groups: dict[str, tuple[Change, list[Outcome]]] = {}
+    for result in results:
+        key = f"{result.change.identity}"
+        groups.setdefault(key, (result.change, []))[1].append(result.outcome)
+    return [(change, tuple(outcomes)) for change, outcomes in groups.values()]

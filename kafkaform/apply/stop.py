@@ -1,0 +1,63 @@
+"""Interrupts: the first signal finishes the batch in flight, the second stops waiting.
+
+Whatever happens, every intent is already durable, so the next run knows what to ask.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+from ..core.clock import Clock
+from ..core.errors import Interrupted
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SLICE_SECONDS = 0.2
+ADVICE = "Run the same command again: it recovers what was in flight and goes on."
+
+
+@dataclass(slots=True)
+class Stop:
+    """Whether somebody asked to stop. requested: the signal number of the first ask."""
+
+    requested: int | None = None
+
+    def ask(self, number: int) -> None:
+        """First time: remember. Second time: raise Interrupted out of whatever waits."""
+        if self.requested is not None:
+            raise Interrupted("stopped at once, at the second signal", ADVICE, number)
+        self.requested = number
+
+    def check(self) -> None:
+        """Raise Interrupted if somebody asked; called before each intent."""
+        if self.requested is not None:
+            raise Interrupted("stopped at a signal", ADVICE, self.requested)
+
+    def sleep(self, clock: Clock, seconds: float) -> None:
+        """Sleep, but not on when somebody asks to stop. Raises Interrupted then."""
+        deadline = clock.monotonic() + seconds
+        while (left := deadline - clock.monotonic()) > 0:
+            self.check()
+            clock.sleep(min(left, SLICE_SECONDS))
+
+
+@contextmanager
+def listening(stop: Stop) -> Iterator[Stop]:
+    """Route SIGINT and SIGTERM to `stop` while inside; only the main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        stop.ask(number)
+
+    previous = {number: signal.signal(number, handler) for number in SIGNALS}
+    try:
+        yield stop
+    finally:
+        for number, old in previous.items():
+            signal.signal(number, old)

@@ -1,0 +1,36 @@
+"""Command lines as Terraform's users type them: `-out=x`, `-var a=b`, `-auto-approve`.
+
+A single dash before the name of a known long flag means two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import click
+
+_SINGLE = re.compile(r"-(?P<name>[a-z][a-z0-9-]+)(?P<value>=.*)?", re.DOTALL)
+
+
+def normalise(arguments: Sequence[str], root: click.Command) -> list[str]:
+    """The same arguments with `--` before every long flag that was typed with `-`."""
+    known = {name for name in long_flags(root)}
+    result: list[str] = []
+    for n, argument in enumerate(arguments):
+        if argument == "--":
+            return [*result, *arguments[n:]]
+        match = _SINGLE.fullmatch(argument)
+        if match and f"--{match['name']}" in known:
+            argument = f"-{argument}"
+        result.append(argument)
+    return result
+
+
+def long_flags(command: click.Command) -> Iterator[str]:
+    """Every long flag of a command and of the commands below it."""
+    for parameter in command.params:
+        yield from (o for o in (*parameter.opts, *parameter.secondary_opts) if o[:2] == "--")
+    if isinstance(command, click.Group):
+        for child in command.commands.values():
+            yield from long_flags(child)

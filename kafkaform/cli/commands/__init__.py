@@ -1,0 +1,1 @@
+"""One file a command: parse its flags, call the packages, print what comes back."""

@@ -1,0 +1,197 @@
+"""`kafkaform sandbox up|down|status|env|logs`: a real Kafka on this computer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import Progress as Bars
+
+from ... import sandbox
+from ...core.errors import KafkaformError, UsageError
+from ...core.progress import Event, Message
+
+app = typer.Typer(help="A real Kafka on this computer, for trying things out and for tests.")
+
+Name = Annotated[str, typer.Option("--name", help="Which sandbox; several can run side by side.")]
+_PROBE_SECONDS = 2.0
+
+
+def probe(box: sandbox.Sandbox) -> int:
+    """How many brokers DescribeCluster names, asked as `admin`; 0 while nobody answers."""
+    client = AdminClient(
+        {
+            "bootstrap.servers": box.bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "admin",
+            "sasl.password": box.admin_password,
+            "socket.timeout.ms": int(_PROBE_SECONDS * 1000),
+            "reconnect.backoff.ms": 50,
+            "reconnect.backoff.max.ms": 200,
+            "log_level": 0,
+        }
+    )
+    try:
+        described = client.describe_cluster(request_timeout=_PROBE_SECONDS).result()
+    except KafkaException:
+        return 0
+    return len(described.nodes)
+
+
+@app.command()
+def up(
+    name: Name = "dev",
+    brokers: Annotated[int, typer.Option(help="1, or 3 in racks r1 to r3.")] = 1,
+    tls: Annotated[bool, typer.Option("--tls", help="Add a SASL_SSL listener.")] = False,
+    config: Annotated[
+        list[str] | None, typer.Option("--config", help="KEY=VALUE, a broker property.")
+    ] = None,
+    classpath: Annotated[
+        list[Path] | None, typer.Option("--classpath", help="A jar with a policy or a plugin.")
+    ] = None,
+    keep_data: Annotated[
+        bool, typer.Option("--keep-data", help="Let `down` keep the data for the next `up`.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(help="Seconds to get ready.")] = 60.0,
+) -> None:
+    """Start a sandbox and wait until all its brokers answer."""
+    overrides = tuple(map(sandbox.parse_override, config or ()))
+    jars = tuple(classpath or ())
+    wanted = sandbox.Options(name, brokers, tls, overrides, jars, keep_data, timeout)
+    with _Screen() as screen:
+        box = sandbox.up(wanted, probe, screen.report)
+    typer.echo(f"sandbox {box.name} is ready: {box.bootstrap}")
+    if box.bootstrap_tls is not None:
+        typer.echo(f"with TLS: {box.bootstrap_tls} (authority: {box.ca_file})")
+    typer.echo(f"`kafkaform sandbox env{_option(name)}` prints how to connect.")
+
+
+@app.command()
+def down(
+    name: Name = "dev",
+    keep_data: Annotated[
+        bool | None,
+        typer.Option("--keep-data/--no-keep-data", help="Default: as `up` was told."),
+    ] = None,
+) -> None:
+    """End a sandbox and remove its data."""
+    with _Screen() as screen:
+        stopped = sandbox.down(name, keep_data, screen.report)
+    if stopped is None:
+        typer.echo(f"there is no sandbox named {name}; nothing to do")
+    elif stopped.data_kept:
+        typer.echo(f"sandbox {name} has ended; its data is kept: {stopped.sandbox.data}")
+    else:
+        typer.echo(f"sandbox {name} has ended; its data is removed")
+
+
+@app.command()
+def status(
+    name: Annotated[str | None, typer.Option("--name", help="One sandbox; default: all.")] = None,
+) -> None:
+    """Show what sandboxes there are and how they do."""
+    wanted = (name,) if name is not None else sandbox.names()
+    if not wanted:
+        typer.echo("there are no sandboxes; `kafkaform sandbox up` makes one")
+    for each in wanted:
+        try:
+            typer.echo(_describe(sandbox.status(each)))
+        except KafkaformError as error:
+            if name is not None:
+                raise
+            typer.echo(f"{each}: {error.message}\n  {error.advice}")
+
+
+@app.command()
+def env(
+    name: Name = "dev",
+    format: Annotated[
+        sandbox.Format | None, typer.Option(help="One section alone; default: all three.")
+    ] = None,
+) -> None:
+    """Print the provider block, client properties and shell exports of a sandbox."""
+    box = sandbox.status(name).sandbox
+    if format is not None:
+        typer.echo(sandbox.render(box, format), nl=False)
+        return
+    headings = {
+        sandbox.Format.PROVIDER: "provider block for *.kf.hcl",
+        sandbox.Format.PROPERTIES: f"client properties, also in {sandbox.properties_file(box)}",
+        sandbox.Format.SHELL: 'shell: eval "$(kafkaform sandbox env '
+        f'--format shell{_option(name)})"',
+    }
+    sections = (f"# {heading}\n{sandbox.render(box, form)}" for form, heading in headings.items())
+    typer.echo("\n".join(sections), nl=False)
+
+
+@app.command()
+def logs(
+    name: Name = "dev",
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Per broker.")] = 50,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+) -> None:
+    """Show what the brokers wrote."""
+    box = sandbox.load(name)
+    if box is None:
+        raise UsageError(
+            f"there is no sandbox named {name}", "`kafkaform sandbox status` lists all"
+        )
+    for line in sandbox.follow(box, lines) if follow else sandbox.last_lines(box, lines):
+        typer.echo(line)
+
+
+def _describe(found: sandbox.Status) -> str:
+    box = found.sandbox
+    rows = {
+        "state": found.state.value,
+        "brokers": f"{len(found.alive)} of {len(box.brokers)} alive",
+        "bootstrap": box.bootstrap,
+        "tls": box.bootstrap_tls or "",
+        "data": f"{decimal(found.data_bytes)} in {box.data}",
+        "note": found.explanation,
+    }
+    return "\n".join((box.name, *(f"  {key:<10} {text}" for key, text in rows.items() if text)))
+
+
+def _option(name: str) -> str:
+    return "" if name == "dev" else f" --name {name}"
+
+
+class _Screen:
+    """Draws progress events on standard error while the block runs."""
+
+    def __init__(self) -> None:
+        self._bars = Bars(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[figures]}"),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def __enter__(self) -> _Screen:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bars.stop()
+
+    def report(self, event: Event) -> None:
+        if isinstance(event, Message):
+            self._bars.console.print(event.text, markup=False, highlight=False)
+            return
+        if event.task not in self._tasks:
+            self._tasks[event.task] = self._bars.add_task(event.label, figures="")
+        total = event.total or 0
+        in_bytes = event.unit == "bytes"
+        figures = " / ".join(decimal(n) if in_bytes else str(n) for n in (event.done, total))
+        task = self._tasks[event.task]
+        self._bars.update(task, completed=event.done, total=event.total, figures=figures)

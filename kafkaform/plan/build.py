@@ -1,0 +1,222 @@
+"""How a plan is made. `make_plan` is the story; every line of it is one idea.
+
+Declared, observed and recorded objects meet in claims; each claim becomes one change; the
+selection narrows them; rules, guards and the provider's review block what must not happen;
+what is left gets its steps, and the approval digest covers exactly that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ..core.change import Action, Block, BlockKind, Change
+from ..core.diagnostics import Diagnostic, Severity, has_errors
+from ..core.errors import ConfigurationError, PlanRefused
+from ..core.resource import Desired, Facts, Identity, Output, Pending, World
+from ..core.value import FrozenMap
+from ..provider.contract import Provider, ResourceType
+from ..state.model import State
+from .approval import approval
+from .guards import guard
+from .lifecycle import Context, decide
+from .model import Options, OutputChange, Plan, PlanInstance, Unmanaged
+from .observe import Look, unmanaged
+from .ownership import claims
+from .select import narrow
+
+NAMES_SHOWN = 10
+DESTRUCTIVE = (Action.DELETE,)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a plan says about itself; shown, never approved. created: RFC 3339, UTC."""
+
+    created: str
+    kafkaform_version: str
+    audit_head: str = ""
+    display: FrozenMap = FrozenMap()
+
+
+def make_plan(
+    desired: Desired,
+    world: World,
+    state: State,
+    pending: Sequence[Pending],
+    providers: Mapping[str, Provider],
+    look: Look,
+    options: Options,
+    header: Header,
+) -> Plan:
+    """The plan that brings the world to what is desired.
+
+    providers: provider instance -> its provider. Raises PlanRefused if an instance answers with
+    another scope id than the state recorded, ConfigurationError for faults of import blocks.
+    """
+    _same_scopes(world, state)
+    types = _types(providers)
+    claimed, faults = claims(desired, state, types, options)
+    if has_errors(faults):
+        raise ConfigurationError("the import blocks have faults", diagnostics=faults)
+    facts = {instance: seen.facts for instance, seen in world.items()}
+    context = Context(types, facts, options, {item.identity: item for item in pending})
+    drafts: Sequence[Change] = [
+        decide(claim, world[claim.identity.instance].readings[claim.identity], context)
+        for claim in claimed
+        if claim.identity.kind in types
+    ]
+    drafts = narrow(drafts, options)
+    drafts = [_checked(change, types, facts) for change in drafts]
+    drafts = guard(drafts, desired, state, options)
+    drafts, warnings = _reviewed(drafts, providers, look, facts)
+    changes = _assessed([_with_steps(change, types, facts) for change in drafts], look)
+    shown = tuple(change for change in changes if is_shown(change))
+    return Plan(
+        lineage=state.lineage,
+        serial=state.serial,
+        configuration=desired.digest,
+        instances=_instances(world, header, warnings),
+        changes=shown,
+        unchanged=len(changes) - len(shown),
+        options=options,
+        outputs=_outputs(desired, state),
+        diagnostics=desired.diagnostics,
+        pending=tuple(pending),
+        audit_head=header.audit_head,
+        created=header.created,
+        kafkaform_version=header.kafkaform_version,
+        approval=approval(shown, scopes(world), state.lineage),
+    )
+
+
+def scopes(world: World) -> FrozenMap:
+    """provider instance -> scope id, as read."""
+    return FrozenMap({instance: seen.facts.scope_id for instance, seen in world.items()})
+
+
+def is_shown(change: Change) -> bool:
+    """Everything but objects that need nothing at all."""
+    return change.action is not Action.NOOP or change.blocked is not None or bool(change.drift)
+
+
+def _same_scopes(world: World, state: State) -> None:
+    for instance, recorded in state.providers.items():
+        if instance in world and world[instance].facts.scope_id != recorded:
+            raise PlanRefused(
+                f'provider instance "{instance}" answers as cluster '
+                f"{world[instance].facts.scope_id}, but this state belongs to cluster {recorded}",
+                "Check bootstrap_servers. A new cluster needs a new state (another folder).",
+            )
+
+
+def _types(providers: Mapping[str, Provider]) -> dict[str, ResourceType]:
+    return {name: kind for provider in providers.values() for name, kind in provider.types.items()}
+
+
+def _checked(
+    change: Change, types: Mapping[str, ResourceType], facts: Mapping[str, Facts]
+) -> Change:
+    """Blocked if a rule that needs no broker forbids it; warnings become notes."""
+    if change.blocked is not None:
+        return change
+    found = types[change.identity.kind].check(change, facts[change.identity.instance])
+    notes = tuple(d.summary for d in found if d.severity is Severity.WARNING)
+    errors = [d for d in found if d.severity is Severity.ERROR]
+    blocked = _impossible(errors) if errors else None
+    return replace(change, notes=(*change.notes, *notes), blocked=blocked)
+
+
+def _impossible(errors: Sequence[Diagnostic]) -> Block:
+    reasons = (f"{d.summary}: {d.detail}" if d.detail else d.summary for d in errors)
+    return Block(
+        BlockKind.IMPOSSIBLE,
+        "; ".join(reasons),
+        " ".join(dict.fromkeys(d.advice for d in errors if d.advice)),
+    )
+
+
+def _reviewed(
+    changes: Sequence[Change],
+    providers: Mapping[str, Provider],
+    look: Look,
+    facts: Mapping[str, Facts],
+) -> tuple[Sequence[Change], dict[str, tuple[str, ...]]]:
+    """The provider's judgement of all changes of an instance together."""
+    blocks: dict[Identity, Block] = {}
+    notes: dict[Identity, tuple[str, ...]] = {}
+    warnings: dict[str, tuple[str, ...]] = {}
+    for instance, provider in providers.items():
+        mine = [change for change in changes if change.identity.instance == instance]
+        sweeps = look.sweeps(instance, provider.review_needs(mine))
+        review = provider.review(mine, sweeps, facts[instance])
+        blocks.update(review.blocks)
+        notes.update(review.notes)
+        warnings[instance] = review.warnings
+    return [
+        replace(
+            change,
+            notes=(*change.notes, *notes.get(change.identity, ())),
+            blocked=change.blocked or blocks.get(change.identity),
+        )
+        for change in changes
+    ], warnings
+
+
+def _with_steps(
+    change: Change, types: Mapping[str, ResourceType], facts: Mapping[str, Facts]
+) -> Change:
+    if not change.effective:
+        return change
+    steps = types[change.identity.kind].steps(change, facts[change.identity.instance])
+    return replace(change, steps=steps)
+
+
+def _assessed(changes: Sequence[Change], look: Look) -> tuple[Change, ...]:
+    """The changes, with what the destructive ones would destroy."""
+    asked: dict[str, list[Change]] = {}
+    for change in changes:
+        if change.action in DESTRUCTIVE:
+            asked.setdefault(change.identity.instance, []).append(change)
+    impacts = {
+        identity: impact
+        for instance, group in asked.items()
+        for identity, impact in look.impacts(instance, group).items()
+    }
+    return tuple(
+        replace(change, impact=impacts[change.identity]) if change.identity in impacts else change
+        for change in changes
+    )
+
+
+def _instances(
+    world: World, header: Header, warnings: Mapping[str, tuple[str, ...]]
+) -> dict[str, PlanInstance]:
+    return {
+        instance: PlanInstance(
+            seen.facts,
+            header.display.get(instance, FrozenMap()),
+            tuple(
+                Unmanaged(kind, len(keys), tuple(keys[:NAMES_SHOWN]))
+                for kind, keys in sorted(unmanaged(seen).items())
+                if keys
+            ),
+            warnings.get(instance, ()),
+        )
+        for instance, seen in world.items()
+    }
+
+
+def _outputs(desired: Desired, state: State) -> tuple[OutputChange, ...]:
+    """Recorded against evaluated; one that waits for a computed value always shows."""
+    after = {output.name: output for output in desired.outputs}
+    before = {name: _recorded(name, data) for name, data in state.outputs.items()}
+    return tuple(
+        OutputChange(before.get(name), after.get(name))
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    )
+
+
+def _recorded(name: str, data: FrozenMap) -> Output:
+    return Output(name, data.get("value"), bool(data.get("sensitive")), False)

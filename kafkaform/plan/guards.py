@@ -1,0 +1,74 @@
+"""Guards against the catastrophe: a plan that deletes much more than anybody meant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..core.change import Action, Block, BlockKind, Change
+from ..core.resource import Desired
+from ..state.model import State
+from .model import Mode, Options
+
+MANY_DELETES = 10
+LARGE_SHARE = 0.30
+
+
+def guard(
+    changes: Sequence[Change], desired: Desired, state: State, options: Options
+) -> tuple[Change, ...]:
+    """The changes, with deletions blocked where they are too many (architecture §4.3)."""
+    if options.mode is Mode.NORMAL and not desired.declared and state.objects:
+        return _block(
+            changes,
+            (Action.DELETE, Action.FORGET),
+            f"the configuration declares nothing, while the state has {len(state.objects)} "
+            "object(s)",
+            "If everything shall go, use `kafkaform destroy`; otherwise check the folder "
+            "(--chdir) and the variables.",
+        )
+    reason = _too_many(changes, state, options)
+    if reason is None:
+        return tuple(changes)
+    return _block(
+        changes,
+        (Action.DELETE,),
+        reason,
+        "Read the deletions; if all are meant, allow them with --max-deletes N.",
+    )
+
+
+def _too_many(changes: Sequence[Change], state: State, options: Options) -> str | None:
+    deletes = [c for c in changes if c.effective and c.action is Action.DELETE]
+    if options.max_deletes is not None:
+        if len(deletes) <= options.max_deletes:
+            return None
+        return (
+            f"the plan deletes {len(deletes)} objects, --max-deletes allows {options.max_deletes}"
+        )
+    if options.mode is Mode.DESTROY:
+        return None
+    recorded = Counter((i.instance, i.kind) for i in state.objects)
+    for (instance, kind), count in Counter(
+        (c.identity.instance, c.identity.kind) for c in deletes
+    ).items():
+        total = recorded[instance, kind]
+        if count >= MANY_DELETES and count > total * LARGE_SHARE:
+            return (
+                f"the plan deletes {count} of {total} {kind} objects in {instance} "
+                f"(at least {MANY_DELETES} and more than {LARGE_SHARE:.0%})"
+            )
+    return None
+
+
+def _block(
+    changes: Sequence[Change], actions: tuple[Action, ...], reason: str, advice: str
+) -> tuple[Change, ...]:
+    block = Block(BlockKind.GUARD, reason, advice)
+    return tuple(
+        replace(change, blocked=block)
+        if change.action in actions and change.blocked is None
+        else change
+        for change in changes
+    )

@@ -1,0 +1,378 @@
+"""What happens to one object: the decision table of architecture §4.1–§4.3.
+
+declared  recorded  live               decision
+yes       no        absent             create
+yes       no        there              import or adopt if asked for, else blocked: not managed
+yes       yes       absent             create again (deleted outside)
+yes       yes       same incarnation   update or nothing
+yes       yes       other incarnation  blocked: recreated outside (adopt to take it)
+no        yes       absent             forget
+no        yes       there              delete; blocked while protected; forget if asked for
+any       any       hidden, failed     blocked: unreadable (forgetting needs no read)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ..core.change import Action, Block, BlockKind, Change, Ownership, PathChange
+from ..core.resource import (
+    Absent,
+    Declared,
+    Facts,
+    Failed,
+    Hidden,
+    Identity,
+    Observed,
+    Pending,
+    Reading,
+)
+from ..core.value import FrozenMap
+from ..provider.contract import ResourceType
+from ..state.model import Row
+from .diff import compare, flatten, ignored, lay_over
+from .model import Mode, Options
+from .ownership import Claim
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a decision may look at besides the claim and the reading."""
+
+    types: Mapping[str, ResourceType]
+    facts: Mapping[str, Facts]
+    options: Options
+    pending: Mapping[Identity, Pending] = field(default_factory=dict)
+
+
+def decide(claim: Claim, reading: Reading, context: Context) -> Change:
+    """The change for one object, without steps; a blocked one says why and what to do."""
+    if claim.declared:
+        change = _declared(claim, reading, context)
+    else:
+        change = _undeclared(claim, reading, lifted=context.options.mode is Mode.DESTROY)
+    change = _described(change, claim)
+    pending = context.pending.get(claim.identity)
+    if pending is not None:
+        change = replace(change, notes=(*change.notes, f"unresolved from run {pending.run}"))
+    return change
+
+
+# ── declared ────────────────────────────────────────────────────────────────────────────
+
+
+def _declared(claim: Claim, reading: Reading, context: Context) -> Change:
+    item, kind = claim.declared[0], context.types[claim.identity.kind]
+    if isinstance(reading, Hidden | Failed):
+        return _unreadable(claim, reading)
+    facts = context.facts[claim.identity.instance]
+    pending = context.pending.get(claim.identity)
+    if isinstance(reading, Absent):
+        after = kind.target(item.attributes, None, facts, False)
+        return _create(claim, after, kind, facts)
+    ours = _is_ours(claim.row, reading, pending)
+    after = kind.target(item.attributes, reading, facts, not ours)
+    before = kind.canonical(reading.attributes, facts)
+    globs = item.lifecycle.ignore_changes
+    spared = [c.path for c in compare(before, after, schema=kind.schema) if ignored(c.path, globs)]
+    after = lay_over(after, spared, before)
+    paths = compare(before, after, schema=kind.schema, fallbacks=reading.fallbacks)
+    if ours:
+        return _update(claim, reading, before, after, paths, kind, facts)
+    return _take(claim, reading, before, after, paths, kind, facts)
+
+
+def _is_ours(row: Row | None, live: Observed, pending: Pending | None) -> bool:
+    """Recorded with this incarnation, or exactly what our own open create would have made."""
+    if row is not None:
+        return row.incarnation is None or row.incarnation == live.incarnation
+    return pending is not None and pending.action == Action.CREATE and made_by(pending.target, live)
+
+
+def made_by(target: FrozenMap, live: Observed) -> bool:
+    """True if the live object is exactly what `target` asks for."""
+    wanted, have = flatten(target), flatten(live.attributes)
+    names = {path[0] for path in wanted} | {n for n, v in target.items() if v is not None}
+    return {p: v for p, v in have.items() if p[0] in names} == wanted
+
+
+def _create(claim: Claim, after: FrozenMap, kind: ResourceType, facts: Facts) -> Change:
+    change = Change(
+        claim.identity,
+        claim.address,
+        Action.CREATE,
+        after=after,
+        paths=compare(None, after, schema=kind.schema) + _bookkeeping(None, claim.declared[0]),
+        row_after=_row_after(claim, kind, facts, adopted=False),
+        reason="deleted outside kafkaform" if claim.row else "",
+    )
+    if claim.imported and claim.row is None:
+        return replace(
+            change,
+            blocked=Block(
+                BlockKind.IMPOSSIBLE,
+                "the object to import does not exist",
+                "Remove the import block to create it, or correct its id.",
+            ),
+        )
+    return change
+
+
+def _update(
+    claim: Claim,
+    live: Observed,
+    before: FrozenMap,
+    after: FrozenMap,
+    paths: tuple[PathChange, ...],
+    kind: ResourceType,
+    facts: Facts,
+) -> Change:
+    row, item = claim.row, claim.declared[0]
+    paths += _bookkeeping(row, item)
+    drift = _drift(row, before, after, kind, item.lifecycle.ignore_changes)
+    row_before = ownership(row)
+    row_after = _row_after(claim, kind, facts, adopted=False)
+    if not paths and row_after.protected != "explicit" and row is not None:
+        # `protect_topics` concerns rows that are made or changed under it.
+        row_after = _keep_default(row_after, row_before)
+    changed = bool(paths) or row_after != row_before
+    return Change(
+        claim.identity,
+        claim.address,
+        Action.UPDATE if changed else Action.NOOP,
+        before=_managed(before, after),
+        after=after,
+        paths=paths,
+        drift=drift,
+        incarnation=live.incarnation,
+        row_before=row_before,
+        row_after=row_after,
+    )
+
+
+def _take(
+    claim: Claim,
+    live: Observed,
+    before: FrozenMap,
+    after: FrozenMap,
+    paths: tuple[PathChange, ...],
+    kind: ResourceType,
+    facts: Facts,
+) -> Change:
+    """Adopt or import a live object that is not ours, or say that it is in the way."""
+    action = Action.IMPORT if claim.imported else Action.ADOPT
+    kept = compare(
+        before, kind.target(claim.declared[0].attributes, live, facts, False), schema=kind.schema
+    )
+    undeclared = [c.path for c in kept if c.after is None]
+    change = Change(
+        claim.identity,
+        claim.address,
+        Action.UPDATE if paths else action,
+        before=_managed(before, after),
+        after=after,
+        paths=paths + _bookkeeping(None, claim.declared[0]),
+        adopts=True,
+        incarnation=live.incarnation,
+        row_after=_row_after(claim, kind, facts, adopted=True),
+        reason="import" if claim.imported else "adopt",
+        notes=tuple(
+            f"{'.'.join(path)} is not declared; kept until the next plan" for path in undeclared
+        ),
+    )
+    if claim.imported or claim.adopt:
+        return change
+    return replace(change, blocked=_not_managed(claim))
+
+
+def _not_managed(claim: Claim) -> Block:
+    if claim.row is None:
+        return Block(
+            BlockKind.UNMANAGED,
+            "it exists, and kafkaform does not manage it",
+            f"Take it over with --adopt='{claim.address}', lifecycle {{ adopt = true }} or an "
+            "import block; or choose another name.",
+        )
+    return Block(
+        BlockKind.UNMANAGED,
+        "it was deleted and recreated outside kafkaform, so it is another object",
+        f"Look at it; take the new one over with --adopt='{claim.address}'.",
+    )
+
+
+def _keep_default(after: Ownership, before: Ownership) -> Ownership:
+    if before.protected == "default" and after.protected == "no":
+        return replace(after, protected="default")
+    return after
+
+
+def _row_after(claim: Claim, kind: ResourceType, facts: Facts, *, adopted: bool) -> Ownership:
+    return Ownership(
+        tuple(sorted({str(item.address) for item in claim.declared})),
+        max(
+            (_protection(item, kind, facts, adopted) for item in claim.declared),
+            key=PROTECTION.index,
+        ),
+        claim.declared[0].secret_version,
+    )
+
+
+PROTECTION = ("no", "default", "explicit")
+
+
+def _protection(item: Declared, kind: ResourceType, facts: Facts, adopted: bool) -> str:
+    if item.lifecycle.prevent_destroy is not None:
+        return "explicit" if item.lifecycle.prevent_destroy else "no"
+    wanted = adopted or facts.values.get("protect", True)
+    return "default" if kind.protect and wanted else "no"
+
+
+def _bookkeeping(row: Row | None, item: Declared) -> tuple[PathChange, ...]:
+    """Changes of owner and labels, which live in the state only."""
+    before = _labels(row.owner, row.labels) if row else {}
+    after = _labels(item.owner, item.labels)
+    return tuple(
+        PathChange(path, before.get(path), after.get(path))
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path) != after.get(path)
+    )
+
+
+def _labels(owner: str | None, labels: FrozenMap) -> dict[tuple[str, ...], str]:
+    flat: dict[tuple[str, ...], str] = {("labels", key): value for key, value in labels.items()}
+    if owner is not None:
+        flat[("owner",)] = owner
+    return flat
+
+
+def _drift(
+    row: Row | None,
+    before: FrozenMap,
+    after: FrozenMap,
+    kind: ResourceType,
+    globs: tuple[str, ...],
+) -> tuple[PathChange, ...]:
+    """Recorded against live, without what is ignored and what the target leaves alone."""
+    if row is None:
+        return ()
+    wanted = flatten(after)
+    return tuple(
+        change
+        for change in compare(row.attributes, _managed(before, row.attributes), schema=kind.schema)
+        if not ignored(change.path, globs)
+        and not (change.before is None and wanted.get(change.path) == change.after)
+    )
+
+
+# ── no longer declared ──────────────────────────────────────────────────────────────────
+
+
+def _undeclared(claim: Claim, reading: Reading, *, lifted: bool) -> Change:
+    row = claim.row
+    assert row is not None  # a claim without a declaration comes from a row
+    destroy = lifted or claim.removed is None or claim.removed.destroy
+    forget = Change(
+        claim.identity,
+        claim.address,
+        Action.FORGET,
+        before=row.attributes,
+        incarnation=row.incarnation,
+        row_before=ownership(row),
+    )
+    if not destroy:
+        return replace(forget, reason="removed block without destroy")
+    if isinstance(reading, Hidden | Failed):
+        return _unreadable(claim, reading)
+    if isinstance(reading, Absent):
+        return replace(forget, reason="it is gone already")
+    if row.incarnation is not None and reading.incarnation != row.incarnation:
+        note = "the live object of this name was recreated outside and is left alone"
+        return replace(forget, reason="the recorded object is gone", notes=(note,))
+    return _delete(claim, row, reading, lifted=lifted)
+
+
+def _delete(claim: Claim, row: Row, live: Observed, *, lifted: bool) -> Change:
+    before = _managed(live.attributes, row.attributes)
+    change = Change(
+        claim.identity,
+        claim.address,
+        Action.DELETE,
+        before=before,
+        paths=tuple(
+            PathChange(path, value, None) for path, value in sorted(flatten(before).items())
+        ),
+        incarnation=live.incarnation,
+        row_before=ownership(row),
+        reason="destroy" if lifted else "removed block" if claim.removed else "no longer declared",
+    )
+    reviewed = lifted or claim.removed is not None
+    return replace(change, blocked=_protected(claim, row, reviewed=reviewed))
+
+
+def _protected(claim: Claim, row: Row, *, reviewed: bool) -> Block | None:
+    if row.protected == "explicit":
+        return Block(
+            BlockKind.PROTECTED,
+            "it is protected by prevent_destroy",
+            "Declare it again with prevent_destroy = false, apply that, then remove it.",
+        )
+    if row.protected == "default" and not reviewed:
+        return Block(
+            BlockKind.PROTECTED,
+            "its block is gone, and it is protected",
+            f"To delete it: removed {{ from = {claim.address}  lifecycle {{ destroy = true }} }}. "
+            "To keep it unmanaged, leave the lifecycle block out.",
+        )
+    return None
+
+
+# ── shared ──────────────────────────────────────────────────────────────────────────────
+
+
+def _unreadable(claim: Claim, reading: Hidden | Failed) -> Change:
+    if isinstance(reading, Hidden):
+        reason = f"it cannot be seen: the right {reading.right} is missing"
+        advice = f"Grant {reading.right}, or leave it out with --exclude='{claim.address}'."
+    else:
+        fault = reading.fault
+        reason = f"it could not be read: {fault.message} ({fault.code}{_at(fault.where)})"
+        advice = fault.advice or f"Try again, or leave it out with --exclude='{claim.address}'."
+    return Change(
+        claim.identity,
+        claim.address,
+        Action.NOOP,
+        row_before=ownership(claim.row),
+        row_after=ownership(claim.row),
+        blocked=Block(BlockKind.UNREADABLE, reason, advice),
+    )
+
+
+def _at(where: str) -> str:
+    return f", {where}" if where else ""
+
+
+def ownership(row: Row | None) -> Ownership:
+    """The bookkeeping part of a row; of no row, an empty one."""
+    return Ownership(row.owners, row.protected, row.secret_version) if row else Ownership()
+
+
+def _managed(before: FrozenMap, after: FrozenMap) -> FrozenMap:
+    """What is live of the attributes that `after` manages: the pre-image of a change."""
+    return FrozenMap({n: v for n, v in before.items() if after.get(n) is not None})
+
+
+def _described(change: Change, claim: Claim) -> Change:
+    """The change with what is the same for every decision: who, where, after what."""
+    if claim.declared:
+        item = claim.declared[0]
+        needs = tuple(sorted({str(a) for d in claim.declared for a in d.depends_on}))
+        return replace(
+            change, owner=item.owner, labels=item.labels, depends_on=needs, range=item.range
+        )
+    row = claim.row
+    assert row is not None  # a claim without a declaration comes from a row
+    where = claim.removed.range if claim.removed else None
+    return replace(
+        change, owner=row.owner, labels=row.labels, depends_on=row.depends_on, range=where
+    )

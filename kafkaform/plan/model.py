@@ -1,0 +1,128 @@
+"""A plan is data: everything that is shown, approved and applied is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..core.change import Action, Batch, Change
+from ..core.diagnostics import Diagnostics
+from ..core.resource import Facts, Output, Pending
+from ..core.value import EMPTY, FrozenMap
+
+FORMAT = 1
+
+
+class Mode(StrEnum):
+    NORMAL = "normal"
+    DESTROY = "destroy"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user asked of this plan. target, exclude, adopt: address globs; max_deletes:
+    None = the built-in guard."""
+
+    mode: Mode = Mode.NORMAL
+    target: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    adopt: tuple[str, ...] = ()
+    max_deletes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmanaged:
+    """Live objects of one kind that neither configuration nor state knows; names: the first
+    few, sorted."""
+
+    kind: str
+    count: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanInstance:
+    """One provider instance as it was read. display: connection settings without secrets, for
+    people only (an apply takes them from its own folder); warnings: shown once."""
+
+    facts: Facts
+    display: FrozenMap = EMPTY
+    unmanaged: tuple[Unmanaged, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutputChange:
+    """before: recorded, after: evaluated; an output with deferred=True is known after apply."""
+
+    before: Output | None
+    after: Output | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """changes: sorted by address; unchanged: how many objects need nothing; configuration:
+    digest of the configuration; approval: digest of what will be done (architecture §4.4)."""
+
+    lineage: str
+    serial: int
+    configuration: str
+    instances: Mapping[str, PlanInstance]
+    changes: tuple[Change, ...]
+    unchanged: int = 0
+    options: Options = Options()
+    outputs: tuple[OutputChange, ...] = ()
+    diagnostics: Diagnostics = ()
+    pending: tuple[Pending, ...] = ()
+    audit_head: str = ""
+    created: str = ""
+    kafkaform_version: str = ""
+    approval: str = ""
+
+    @property
+    def token(self) -> str:
+        """What a reviewer hands to `apply --expect`: approval and configuration together."""
+        return f"{self.approval}.{self.configuration[:16]}"
+
+    @property
+    def effective(self) -> tuple[Change, ...]:
+        """The changes that an apply makes."""
+        return tuple(change for change in self.changes if change.effective)
+
+    @property
+    def drifted(self) -> tuple[Change, ...]:
+        """The objects that were changed outside since they were recorded."""
+        return tuple(change for change in self.changes if change.drift)
+
+    def blocked(self, *, stopping: bool) -> Iterator[Change]:
+        """The blocked changes that stop an apply, or those that do not."""
+        for change in self.changes:
+            if change.blocked is not None and change.blocked.kind.stops is stopping:
+                yield change
+
+    def count(self, *actions: Action) -> int:
+        return sum(1 for change in self.effective if change.action in actions)
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """Batches that may run one after another without looking again at the world. Waves run in
+    order of (part, round, phase)."""
+
+    part: int
+    round: int
+    phase: int
+    batches: tuple[Batch, ...]
+
+
+__all__ = [
+    "FORMAT",
+    "Mode",
+    "Options",
+    "OutputChange",
+    "Plan",
+    "PlanInstance",
+    "Unmanaged",
+    "Wave",
+]

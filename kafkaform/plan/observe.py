@@ -1,0 +1,163 @@
+"""Reading the world: what is declared or recorded whole, everything else by name only.
+
+Only a proven absence is an absence: a recorded object that one broker does not show is asked
+for at every live broker before anybody calls it gone (architecture §4.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..core.change import Change, Impact
+from ..core.clock import Clock
+from ..core.progress import Progress, Report, silent
+from ..core.resource import (
+    Absent,
+    Depth,
+    Desired,
+    Facts,
+    Failed,
+    Fault,
+    FaultClass,
+    Identity,
+    InstanceWorld,
+    Observed,
+    Reading,
+    Sweep,
+    World,
+)
+from ..provider.contract import Session
+from ..state.model import State
+
+POLL_SECONDS = 0.5
+
+
+def gather(
+    sessions: Mapping[str, Session],
+    desired: Desired,
+    state: State,
+    clock: Clock,
+    *,
+    settle: float = 0.0,
+    report: Report = silent,
+) -> World:
+    """One reading of every declared or recorded object, and a listing of each kind in play.
+
+    settle: seconds to wait before a recorded object that no broker shows counts as absent
+    (> 0 after a write in the last minute, because reads lag behind writes).
+    """
+    wanted: dict[str, set[Identity]] = {instance: set() for instance in sessions}
+    for identity in (d.identity for d in desired.declared):
+        wanted[identity.instance].add(identity)
+    for identity in state.objects:
+        wanted.setdefault(identity.instance, set()).add(identity)
+    return {
+        instance: _instance_world(
+            instance, sessions.get(instance), sorted(ids), state, clock, settle, report
+        )
+        for instance, ids in sorted(wanted.items())
+    }
+
+
+def _instance_world(
+    instance: str,
+    session: Session | None,
+    ids: Sequence[Identity],
+    state: State,
+    clock: Clock,
+    settle: float,
+    report: Report,
+) -> InstanceWorld:
+    if session is None:
+        return _unconfigured(instance, ids, state)
+    task = f"read {instance}"
+    report(Progress(task, f"Reading {instance}", 0, len(ids), "objects"))
+    sweeps = {kind: session.sweep(kind, Depth.NAMES) for kind in sorted({i.kind for i in ids})}
+    readings = dict(session.read(ids))
+    missing = [i for i in ids if isinstance(readings[i], Absent) and i in state.objects]
+    readings.update(confirm_absent(session, missing, clock, settle))
+    report(Progress(task, f"Reading {instance}", len(ids), len(ids), "objects", finished=True))
+    return InstanceWorld(session.facts, readings, sweeps)
+
+
+def _unconfigured(instance: str, ids: Sequence[Identity], state: State) -> InstanceWorld:
+    """Rows of a provider instance that the configuration no longer has cannot be read."""
+    fault = Fault(
+        "NO_PROVIDER",
+        f'the state has objects of provider instance "{instance}", which is not configured',
+        FaultClass.DEFINITE,
+        advice=f"Keep the provider block of {instance} until its objects are removed.",
+    )
+    scope = str(state.providers.get(instance, ""))
+    return InstanceWorld(Facts(scope), {i: Failed(i, fault) for i in ids})
+
+
+def confirm_absent(
+    session: Session, ids: Sequence[Identity], clock: Clock, settle: float
+) -> dict[Identity, Reading]:
+    """Ask every live broker for each id; Absent only if all say so until `settle` is over."""
+    if not ids:
+        return {}
+    deadline = clock.monotonic() + settle
+    while True:
+        answers = _from_all_brokers(session, ids)
+        gone = [i for i in ids if isinstance(answers[i], Absent)]
+        if not gone or clock.monotonic() >= deadline:
+            return answers
+        clock.sleep(POLL_SECONDS)
+
+
+def _from_all_brokers(session: Session, ids: Sequence[Identity]) -> dict[Identity, Reading]:
+    answers: dict[Identity, Reading] = {i: Absent(i) for i in ids}
+    for node in session.facts.nodes:
+        for identity, reading in session.read(ids, at=node).items():
+            if _stronger(reading, answers[identity]):
+                answers[identity] = reading
+    seen = [i for i, reading in answers.items() if isinstance(reading, Observed)]
+    if seen:
+        # Somebody sees it: read it whole, and keep the sighting if that read still lags.
+        whole = session.read(seen)
+        answers.update({i: r for i, r in whole.items() if not isinstance(r, Absent)})
+    return answers
+
+
+def _stronger(new: Reading, old: Reading) -> bool:
+    """Seen beats failed, failed and hidden beat absent."""
+    if isinstance(old, Absent):
+        return not isinstance(new, Absent)
+    return isinstance(new, Observed) and not isinstance(old, Observed)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Further questions that a plan or a review asks while it is made."""
+
+    sessions: Mapping[str, Session]
+    world: World
+
+    def sweeps(self, instance: str, needs: Mapping[str, Depth]) -> Mapping[str, Sweep]:
+        """The listings that the world has, and those that a review needs beyond them."""
+        known = dict(self.world[instance].sweeps)
+        for kind, depth in needs.items():
+            if kind not in known or (depth is Depth.FULL and known[kind].depth is Depth.NAMES):
+                known[kind] = self.sessions[instance].sweep(kind, depth)
+        return known
+
+    def impacts(self, instance: str, changes: Iterable[Change]) -> Mapping[Identity, Impact]:
+        """What destructive changes would destroy; asked only if there are any."""
+        asked = list(changes)
+        return self.sessions[instance].assess(asked) if asked else {}
+
+
+def unmanaged(world: InstanceWorld) -> dict[str, list[str]]:
+    """kind -> sorted keys of live objects that were listed but are neither declared nor
+    recorded; the system's own internal objects are left out."""
+    return {
+        kind: sorted(
+            item.identity.key
+            for item in sweep.items
+            if item.identity not in world.readings and not item.details.get("internal", False)
+        )
+        for kind, sweep in world.sweeps.items()
+    }

@@ -1,0 +1,141 @@
+"""Who owns what: declared blocks, recorded rows, and removed, moved and import blocks meet.
+
+A live object that nobody here declares or recorded never appears: unmanaged things need no
+exception in the differ because they never reach it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..core.address import Address, matches, parse_address
+from ..core.diagnostics import Diagnostic, Diagnostics, Severity
+from ..core.resource import Declared, Desired, Identity, Import, Moved, Removed
+from ..provider.contract import ResourceType
+from ..state.model import Row, State
+from .model import Mode, Options
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One identity and everybody who has a say. lost: recorded owners that are no longer
+    declared; removed: the block that takes them away, if every one of them is named by one."""
+
+    identity: Identity
+    declared: tuple[Declared, ...]
+    row: Row | None
+    lost: tuple[str, ...] = ()
+    removed: Removed | None = None
+    imported: bool = False
+    adopt: bool = False
+
+    @property
+    def address(self) -> str:
+        """What the user calls it: the first declared owner, else the first recorded one."""
+        if self.declared:
+            return str(self.declared[0].address)
+        return self.row.owners[0] if self.row else str(self.identity)
+
+
+def claims(
+    desired: Desired, state: State, types: Mapping[str, ResourceType], options: Options
+) -> tuple[tuple[Claim, ...], Diagnostics]:
+    """One claim for each declared or recorded identity, sorted by address."""
+    declared: dict[Identity, list[Declared]] = {}
+    if options.mode is Mode.NORMAL:
+        for item in desired.declared:
+            declared.setdefault(item.identity, []).append(item)
+    rows = {row.identity: _after_moves(row, desired.moved) for row in state.objects.values()}
+    imports, faults = _imports(desired, types)
+    result = [
+        _claim(identity, tuple(declared.get(identity, ())), rows.get(identity), desired, options)
+        for identity in declared.keys() | rows.keys()
+    ]
+    marked = (replace(c, imported=c.identity in imports) for c in result)
+    return tuple(sorted(marked, key=lambda c: (c.address, c.identity))), faults
+
+
+def _claim(
+    identity: Identity,
+    declared: tuple[Declared, ...],
+    row: Row | None,
+    desired: Desired,
+    options: Options,
+) -> Claim:
+    owners = {str(item.address) for item in declared}
+    lost = tuple(o for o in row.owners if o not in owners) if row else ()
+    blocks = [_removed_block(owner, desired) for owner in lost]
+    named = [block for block in blocks if block is not None]
+    removed = None
+    if named and len(named) == len(blocks):
+        # Forgetting wins over destroying: the cautious reading of two blocks that differ.
+        removed = min(named, key=lambda block: block.destroy)
+    adopt = any(
+        item.lifecycle.adopt or any(matches(glob, str(item.address)) for glob in options.adopt)
+        for item in declared
+    )
+    return Claim(identity, declared, row, lost, removed, adopt=adopt)
+
+
+def _removed_block(owner: str, desired: Desired) -> Removed | None:
+    address = parse_address(owner)
+    return next((block for block in desired.removed if block.source.contains(address)), None)
+
+
+def _after_moves(row: Row, moves: tuple[Moved, ...]) -> Row:
+    owners = tuple(_move(owner, moves) for owner in row.owners)
+    return row if owners == row.owners else replace(row, owners=owners)
+
+
+def _move(owner: str, moves: tuple[Moved, ...]) -> str:
+    for move in moves:
+        address = parse_address(owner)
+        if move.source.contains(address):
+            owner = str(moved_address(address, move.source, move.target))
+    return owner
+
+
+def moved_address(address: Address, source: Address, target: Address) -> Address:
+    """`address`, which `source` contains, as it is called below `target`."""
+    key = target.key if source.key is not None else address.key
+    return replace(target, key=key, child=address.child)
+
+
+def _imports(
+    desired: Desired, types: Mapping[str, ResourceType]
+) -> tuple[frozenset[Identity], Diagnostics]:
+    by_address = {item.address: item for item in desired.declared}
+    found: set[Identity] = set()
+    faults: list[Diagnostic] = []
+    for block in desired.imports:
+        item = by_address.get(block.target)
+        fault = _import_fault(block, item, types)
+        if fault:
+            faults.append(fault)
+        elif item:
+            found.add(item.identity)
+    return frozenset(found), tuple(faults)
+
+
+def _import_fault(
+    block: Import, item: Declared | None, types: Mapping[str, ResourceType]
+) -> Diagnostic | None:
+    def fault(summary: str, advice: str) -> Diagnostic:
+        return Diagnostic(Severity.ERROR, summary, range=block.range, advice=advice)
+
+    if item is None:
+        return fault(
+            f"Import target {block.target} is not declared",
+            f'Add a block resource "{block.target.type}" "{block.target.name}".',
+        )
+    try:
+        key = types[item.identity.kind].import_key(block.id)
+    except ValueError as error:
+        return fault(f"Import id {block.id!r} cannot be used: {error}", "Correct the id.")
+    if key != item.identity.key:
+        return fault(
+            f"Import id names {key!r}, but {block.target} declares {item.identity.key!r}",
+            "Make the id and the declared name the same.",
+        )
+    return None

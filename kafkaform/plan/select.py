@@ -1,0 +1,73 @@
+"""--target and --exclude: a smaller plan, which says that it is partial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ..core.address import Address, matches, parse_address
+from ..core.change import Change
+from ..core.errors import UsageError
+from .model import Options
+
+
+def narrow(changes: Sequence[Change], options: Options) -> tuple[Change, ...]:
+    """The changes that the selection keeps.
+
+    A target pulls in what it depends on; an exclusion drops what depends on it. A glob that
+    names nothing raises UsageError: a typing mistake must not widen or empty a plan.
+    """
+    if not options.target and not options.exclude:
+        return tuple(changes)
+    for glob in (*options.target, *options.exclude):
+        if not any(matches(glob, change.address) for change in changes):
+            raise UsageError(
+                f"--target/--exclude {glob!r} matches no declared or recorded object",
+                "`kafkaform state list` and `kafkaform plan` show the addresses.",
+            )
+    index = by_address(changes)
+    kept = set(range(len(changes)))
+    if options.target:
+        kept = _reach(_hits(changes, options.target), lambda n: _needs(changes[n], index))
+    if options.exclude:
+        dependents: dict[int, list[int]] = {}
+        for n, change in enumerate(changes):
+            for need in _needs(change, index):
+                dependents.setdefault(need, []).append(n)
+        kept -= _reach(_hits(changes, options.exclude), lambda n: dependents.get(n, ()))
+    return tuple(change for n, change in enumerate(changes) if n in kept)
+
+
+def by_address(changes: Sequence[Change]) -> Mapping[str, list[int]]:
+    """Address text -> positions of its changes, also under the address of the whole block."""
+    index: dict[str, list[int]] = {}
+    for n, change in enumerate(changes):
+        address = _parsed(change.address)
+        names = {change.address} | ({str(address.resource)} if address else set())
+        for name in names:
+            index.setdefault(name, []).append(n)
+    return index
+
+
+def _parsed(text: str) -> Address | None:
+    try:
+        return parse_address(text)
+    except ValueError:
+        return None
+
+
+def _hits(changes: Sequence[Change], globs: Iterable[str]) -> set[int]:
+    return {n for n, c in enumerate(changes) if any(matches(glob, c.address) for glob in globs)}
+
+
+def _needs(change: Change, index: Mapping[str, list[int]]) -> list[int]:
+    return [n for address in change.depends_on for n in index.get(address, ())]
+
+
+def _reach(start: set[int], neighbours: Callable[[int], Iterable[int]]) -> set[int]:
+    reached, queue = set(start), list(start)
+    while queue:
+        for n in neighbours(queue.pop()):
+            if n not in reached:
+                reached.add(n)
+                queue.append(n)
+    return reached
