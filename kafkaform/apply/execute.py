@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from ..core.change import Action, Batch, Change, Outcome, OutcomeStatus, Step
 from ..core.clock import Clock
 from ..core.errors import KafkaformError, StorageError
-from ..core.progress import Progress, Report as ReportTo
+from ..core.progress import Progress
+from ..core.progress import Report as ReportTo
 from ..core.resource import Fault, FaultClass
 from ..plan.lower import CREATING, DELETING, lower, needs
 from ..plan.model import Plan, Wave
@@ -93,9 +94,9 @@ def _keep_books(run: Run, results: dict[str, Result]) -> None:
     if not todo:
         return
     run.stop.check()
-    run.ledger.intend([Result(change, step, _applied(step)) for change, step in todo])
     done = [Result(change, step, _applied(step)) for change, step in todo]
-    run.ledger.record(done)
+    run.ledger.intend(run.plan, done)
+    run.ledger.record(run.plan, done)
     results.update({result.step.id: result for result in done})
 
 
@@ -223,19 +224,23 @@ def _once(
     """Intent, send, settle, record. ambiguous: steps that once had no clear answer."""
     session = run.sessions[batch.instance]
     planned = [Result(*pairs[s.id], skipped(s.id, ""), attempt) for s in batch.steps]
-    run.ledger.intend(planned)
+    run.ledger.intend(run.plan, planned)
     started = run.clock.monotonic()
     outcomes = session.apply(batch, run.secrets)
     taken = int((run.clock.monotonic() - started) * 1000)
-    sent = [replace(p, outcome=o, duration_ms=taken) for p, o in zip(planned, outcomes, strict=True)]
+    sent = [
+        replace(p, outcome=o, duration_ms=taken) for p, o in zip(planned, outcomes, strict=True)
+    ]
     ambiguous.update(r.step.id for r in sent if _is(r, FaultClass.AMBIGUOUS))
     unclear = [r for r in sent if _is_unclear(r, ambiguous)]
     clear = [r for r in sent if r not in unclear]
     # What is certain is on record before anybody waits for what is not.
-    run.ledger.record(clear)
+    run.ledger.record(run.plan, clear)
     deadline = started + patience(session.facts)
     settled = settle(unclear, session, run.types, deadline, run.clock)
-    run.ledger.record([r for r in settled if r.outcome.status is not OutcomeStatus.UNKNOWN])
+    run.ledger.record(
+        run.plan, [r for r in settled if r.outcome.status is not OutcomeStatus.UNKNOWN]
+    )
     return (*clear, *settled)
 
 
@@ -259,8 +264,11 @@ def _is_unclear(result: Result, ambiguous: set[str]) -> bool:
 def _may_repeat(result: Result) -> bool:
     failed = result.outcome.status is OutcomeStatus.FAILED
     fault = result.outcome.fault
-    return failed and fault is not None and fault.kind is FaultClass.NOT_APPLIED and (
-        fault.retry_after > 0
+    return (
+        failed
+        and fault is not None
+        and fault.kind is FaultClass.NOT_APPLIED
+        and (fault.retry_after > 0)
     )
 
 

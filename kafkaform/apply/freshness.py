@@ -162,7 +162,7 @@ def _difference(change: Change, live: Observed, written: Collection[tuple[str, .
     names = {item.path[0] for item in change.paths}
     before, after = flatten(change.before), flatten(change.after or EMPTY)
     now = {p: v for p, v in flatten(live.attributes).items() if p[0] in names}
-    managed = {name for name in (change.before or EMPTY)}
+    managed = set(change.before or EMPTY)
     for path in sorted(now.keys() | {p for p in before if p[0] in names}):
         if path[0] not in managed:
             continue

@@ -63,7 +63,9 @@ def _decide(
     step, change = result.step, result.change
     judgement = judge(change, step, reading, types[step.identity.kind], session.facts)
     if judgement is Judgement.DONE:
-        return Outcome(step.id, OutcomeStatus.APPLIED, incarnation=_incarnation(reading, change.action))
+        return Outcome(
+            step.id, OutcomeStatus.APPLIED, incarnation=_incarnation(reading, change.action)
+        )
     if judgement is Judgement.OTHER:
         # Reads lag but never run ahead: what is neither pre-image nor target is foreign.
         return Outcome(step.id, OutcomeStatus.FAILED, fault=_conflict(step.identity))

@@ -15,7 +15,7 @@ _SINGLE = re.compile(r"-(?P<name>[a-z][a-z0-9-]+)(?P<value>=.*)?", re.DOTALL)
 
 def normalise(arguments: Sequence[str], root: click.Command) -> list[str]:
     """The same arguments with `--` before every long flag that was typed with `-`."""
-    known = {name for name in long_flags(root)}
+    known = set(long_flags(root))
     result: list[str] = []
     for n, argument in enumerate(arguments):
         if argument == "--":

@@ -29,11 +29,6 @@ def dumps(value: Any) -> str:
         return _encode(value)
 
 
-def pretty(value: Any) -> str:
-    """The same value indented for people, keys sorted, with a final newline."""
-    return json.dumps(json.loads(dumps(value)), sort_keys=True, indent=2, ensure_ascii=True) + "\n"
-
-
 def loads(text: str | bytes) -> Value:
     """Parse canonical JSON strictly into frozen values. Raises CanonicalError."""
     try:

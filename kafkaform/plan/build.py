@@ -27,6 +27,7 @@ from .select import narrow
 
 NAMES_SHOWN = 10
 DESTRUCTIVE = (Action.DELETE,)
+BOOKKEEPING = ("owner", "labels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def make_plan(
     another scope id than the state recorded, ConfigurationError for faults of import blocks.
     """
     _same_scopes(world, state)
-    types = _types(providers)
+    types = _types(providers, state)
     claimed, faults = claims(desired, state, types, options)
     if has_errors(faults):
         raise ConfigurationError("the import blocks have faults", diagnostics=faults)
@@ -64,12 +65,11 @@ def make_plan(
     drafts: Sequence[Change] = [
         decide(claim, world[claim.identity.instance].readings[claim.identity], context)
         for claim in claimed
-        if claim.identity.kind in types
     ]
     drafts = narrow(drafts, options)
     drafts = [_checked(change, types, facts) for change in drafts]
     drafts = guard(drafts, desired, state, options)
-    drafts, warnings = _reviewed(drafts, providers, look, facts)
+    drafts, warnings = reviewed(drafts, providers, look, facts)
     changes = _assessed([_with_steps(change, types, facts) for change in drafts], look)
     shown = tuple(change for change in changes if is_shown(change))
     return Plan(
@@ -88,6 +88,23 @@ def make_plan(
         kafkaform_version=header.kafkaform_version,
         approval=approval(shown, scopes(world), state.lineage),
     )
+
+
+def record_only(plan: Plan) -> Plan:
+    """The plan that takes objects over as they are and sends nothing."""
+    changes = tuple(
+        replace(
+            change,
+            action=Action.IMPORT,
+            after=change.before,
+            paths=tuple(item for item in change.paths if item.path[0] in BOOKKEEPING),
+            steps=(),
+        )
+        for change in plan.changes
+        if change.adopts
+    )
+    scoped = FrozenMap({name: item.facts.scope_id for name, item in plan.instances.items()})
+    return replace(plan, changes=changes, approval=approval(changes, scoped, plan.lineage))
 
 
 def scopes(world: World) -> FrozenMap:
@@ -110,8 +127,15 @@ def _same_scopes(world: World, state: State) -> None:
             )
 
 
-def _types(providers: Mapping[str, Provider]) -> dict[str, ResourceType]:
-    return {name: kind for provider in providers.values() for name, kind in provider.types.items()}
+def _types(providers: Mapping[str, Provider], state: State) -> dict[str, ResourceType]:
+    types = {name: kind for item in providers.values() for name, kind in item.types.items()}
+    unknown = sorted({i.kind for i in state.objects} - types.keys())
+    if unknown:
+        raise ConfigurationError(
+            f"the state has objects of {', '.join(unknown)}, which no configured provider knows",
+            "Keep the provider block until these objects are removed or forgotten.",
+        )
+    return types
 
 
 def _checked(
@@ -136,7 +160,7 @@ def _impossible(errors: Sequence[Diagnostic]) -> Block:
     )
 
 
-def _reviewed(
+def reviewed(
     changes: Sequence[Change],
     providers: Mapping[str, Provider],
     look: Look,

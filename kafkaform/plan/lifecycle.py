@@ -51,7 +51,7 @@ def decide(claim: Claim, reading: Reading, context: Context) -> Change:
     if claim.declared:
         change = _declared(claim, reading, context)
     else:
-        change = _undeclared(claim, reading, lifted=context.options.mode is Mode.DESTROY)
+        change = _undeclared(claim, reading, context)
     change = _described(change, claim)
     pending = context.pending.get(claim.identity)
     if pending is not None:
@@ -268,8 +268,9 @@ def _drift(
 # ── no longer declared ──────────────────────────────────────────────────────────────────
 
 
-def _undeclared(claim: Claim, reading: Reading, *, lifted: bool) -> Change:
+def _undeclared(claim: Claim, reading: Reading, context: Context) -> Change:
     row = claim.row
+    lifted = context.options.mode is Mode.DESTROY
     assert row is not None  # a claim without a declaration comes from a row
     destroy = lifted or claim.removed is None or claim.removed.destroy
     forget = Change(
@@ -289,19 +290,19 @@ def _undeclared(claim: Claim, reading: Reading, *, lifted: bool) -> Change:
     if row.incarnation is not None and reading.incarnation != row.incarnation:
         note = "the live object of this name was recreated outside and is left alone"
         return replace(forget, reason="the recorded object is gone", notes=(note,))
-    return _delete(claim, row, reading, lifted=lifted)
+    return _delete(claim, row, reading, context)
 
 
-def _delete(claim: Claim, row: Row, live: Observed, *, lifted: bool) -> Change:
-    before = _managed(live.attributes, row.attributes)
+def _delete(claim: Claim, row: Row, live: Observed, context: Context) -> Change:
+    lifted = context.options.mode is Mode.DESTROY
+    kind, facts = context.types[claim.identity.kind], context.facts[claim.identity.instance]
+    before = _managed(kind.canonical(live.attributes, facts), row.attributes)
     change = Change(
         claim.identity,
         claim.address,
         Action.DELETE,
         before=before,
-        paths=tuple(
-            PathChange(path, value, None) for path, value in sorted(flatten(before).items())
-        ),
+        paths=compare(before, None, schema=kind.schema),
         incarnation=live.incarnation,
         row_before=ownership(row),
         reason="destroy" if lifted else "removed block" if claim.removed else "no longer declared",

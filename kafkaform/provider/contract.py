@@ -40,7 +40,7 @@ class ResourceType:
     steps(change, facts): the requests that make it true, in order. Same inputs, same steps.
     import_key(id): the identity key that an import id names. Raises ValueError.
     expand(declared): the objects that a composite stands for, or None.
-    protect: a row starts protected ("default") when the provider's settings do not say no.
+    protect: a row starts protected ("default") unless facts.values["protect"] is false.
     """
 
     name: str

@@ -117,7 +117,10 @@ def env(
     ] = None,
 ) -> None:
     """Print the provider block, client properties and shell exports of a sandbox."""
-    box = sandbox.status(name).sandbox
+    found = sandbox.status(name)
+    box = found.sandbox
+    if found.state is not sandbox.State.RUNNING:
+        typer.echo(f"{name} is {found.state}: {found.explanation}", err=True)
     if format is not None:
         typer.echo(sandbox.render(box, format), nl=False)
         return
@@ -186,7 +189,7 @@ class _Screen:
 
     def report(self, event: Event) -> None:
         if isinstance(event, Message):
-            self._bars.console.print(event.text, markup=False, highlight=False)
+            self._bars.console.print(event.text, markup=False, highlight=False, soft_wrap=True)
             return
         if event.task not in self._tasks:
             self._tasks[event.task] = self._bars.add_task(event.label, figures="")

@@ -1,0 +1,153 @@
+"""The one place that records: intents before a send, outcomes and state after it.
+
+Order is everything: an intent is durable before its request leaves, an outcome before the
+state that follows from it, and each success is in the state before the next batch leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..audit.event import Kind, Record, Subject, intent_body, outcome_body, recover_body
+from ..audit.journal import Journal
+from ..core.change import Change, Evidence, OutcomeStatus, Repeat, Request, Step
+from ..core.errors import StorageError
+from ..core.head import Head
+from ..core.resource import Identity
+from ..core.value import EMPTY, FrozenMap
+from ..plan.model import Plan
+from ..state.backend import Backend
+from ..state.edit import commit, put_all, with_head, with_scope
+from ..state.model import Row, State
+from .commit import committed, refreshed
+from .report import Result
+
+STATE = Request("state", part=1, phase=0, max_items=1, max_weight=1)
+
+
+def bookkeeping(change: Change) -> Step:
+    """The step of a change that sends nothing: its bookkeeping still has intent and outcome."""
+    identity = change.identity
+    return Step(
+        id=f"{identity.instance}/{identity.kind}/{identity.key}#state",
+        identity=identity,
+        address=change.address,
+        request=STATE,
+        payload=EMPTY,
+        weight=1,
+        after=(),
+        repeat=Repeat.SAFE,
+        evidence=Evidence.LOCAL,
+        paths=tuple(item.path for item in change.paths),
+    )
+
+
+@dataclass(slots=True)
+class Ledger:
+    """State and log of one run, in step. version: of the state as it is stored now."""
+
+    backend: Backend
+    journal: Journal
+    state: State
+    version: str | None
+
+    def intend(self, plan: Plan, results: Sequence[Result]) -> None:
+        """Make the intents of these steps durable, together."""
+        self.journal.write_all([(Kind.INTENT, self._intent(plan, r)) for r in results])
+
+    def record(self, plan: Plan, results: Sequence[Result]) -> None:
+        """Make outcomes durable, then the state that follows from them."""
+        self._end(plan, results, [(Kind.OUTCOME, self._outcome(plan, r)) for r in results])
+
+    def close(self, plan: Plan, results: Sequence[Result], of_run: str) -> None:
+        """Close the intents that an earlier run left open: `recover` records, then the state."""
+        bodies = [recover_body(self._outcome(plan, r), of_run) for r in results]
+        self._end(plan, results, [(Kind.RECOVER, body) for body in bodies])
+
+    def _end(
+        self, plan: Plan, results: Sequence[Result], entries: Sequence[tuple[Kind, FrozenMap]]
+    ) -> None:
+        if not entries:
+            return
+        records = self.journal.write_all(entries)
+        self.take_in(plan, list(zip(results, records, strict=True)))
+
+    def _intent(self, plan: Plan, result: Result) -> FrozenMap:
+        change = result.change
+        subject = self._subject(plan, result)
+        repeat = result.step.repeat.value
+        return intent_body(subject, repeat, change.row_after.secret_version, change.after)
+
+    def _outcome(self, plan: Plan, result: Result) -> FrozenMap:
+        end = result.outcome
+        subject = self._subject(plan, result, end.incarnation)
+        return outcome_body(subject, end.status.value, end.fault, result.duration_ms, end.ticket)
+
+    def _subject(self, plan: Plan, result: Result, made: str | None = None) -> Subject:
+        change, step = result.change, result.step
+        touched = set(step.paths)
+        return Subject(
+            lineage=self.state.lineage,
+            scope_id=plan.instances[step.identity.instance].facts.scope_id,
+            step=step.id,
+            address=change.address,
+            identity=step.identity,
+            action=change.action.value,
+            adopts=change.adopts,
+            incarnation=made or change.incarnation,
+            paths=[item for item in change.paths if item.path in touched],
+            plan=plan.configuration,
+            approval=plan.approval,
+            phase=f"{step.request.part}.{step.request.phase} {step.request.name}",
+            attempt=result.attempt,
+        )
+
+    def take_in(self, plan: Plan, results: Sequence[tuple[Result, Record]]) -> None:
+        """Lay the applied ones of these steps over the state and save it."""
+        rows: dict[Identity, Row | None] = {}
+        state = self.state
+        for result, record in results:
+            if result.outcome.status is not OutcomeStatus.APPLIED:
+                continue
+            identity = result.step.identity
+            row = rows[identity] if identity in rows else state.objects.get(identity)
+            paths = result.step.paths
+            rows[identity] = committed(row, result.change, paths, result.outcome, record.seq)
+            scope = plan.instances[identity.instance].facts.scope_id
+            if state.providers.get(identity.instance) != scope:
+                state = with_scope(state, identity.instance, scope)
+        kept = [row for row in rows.values() if row is not None]
+        gone = [identity for identity, row in rows.items() if row is None]
+        self.save(put_all(state, kept, gone))
+
+    def refresh(self, changes: Sequence[Change]) -> None:
+        """Note what is live today for objects that need nothing."""
+        rows = [
+            refreshed(self.state.objects[change.identity], change)
+            for change in changes
+            if change.identity in self.state.objects
+        ]
+        after = put_all(self.state, rows)
+        if after.objects != self.state.objects:
+            self.save(after)
+
+    def save(self, after: State) -> None:
+        """Store a new state, anchored at the log's head, and note it in the log."""
+        head = self.journal.head
+        anchored = commit(self.state, with_head(after, Head(head.seq, head.hash)))
+        if anchored == self.state:
+            return
+        try:
+            self.version = self.backend.save(anchored, self.version)
+        except StorageError as error:
+            raise self._rescued(anchored, error) from None
+        self.state = anchored
+
+    def _rescued(self, state: State, error: StorageError) -> StorageError:
+        where = self.backend.rescue(state)
+        return StorageError(
+            f"{error.message}. What is known was saved to {where}, and every outcome is in the "
+            f"audit log",
+            "Make the state writable again and run apply: it takes the outcomes from the log.",
+        )

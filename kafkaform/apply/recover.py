@@ -1,0 +1,175 @@
+"""Recovery: what an earlier run left open is closed by reading, before anything new is planned.
+
+Two gaps can be open. An outcome may be in the log and not in the state: it is taken in. An
+intent may have no outcome: the live object is read until it shows the target, or until the
+operation timeout has passed since the intent and its pre-image is proof. Recovery writes
+`recover` records and state only; run twice, it finds nothing to do the second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ..audit.event import Record, seconds
+from ..audit.index import Index, of_run
+from ..core.change import Change, Outcome, OutcomeStatus, Repeat, Step
+from ..core.clock import Clock
+from ..core.errors import StorageError
+from ..core.progress import Message
+from ..core.progress import Report as ReportTo
+from ..core.resource import Declared, Fault, FaultClass, Identity, Observed, Reading
+from ..plan.codec import from_data
+from ..plan.diff import flatten
+from ..plan.model import Plan
+from ..provider.contract import ResourceType, Session
+from .judge import Judgement, judge
+from .ledger import Ledger, bookkeeping
+from .report import Result
+from .settle import patience, settle
+
+UNKNOWN = OutcomeStatus.UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What recovery may look at. declared: what the configuration wants today."""
+
+    sessions: Mapping[str, Session]
+    types: Mapping[str, ResourceType]
+    declared: Mapping[Identity, Declared]
+    clock: Clock
+    report: ReportTo
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """taken_in: outcomes that the state lacked; closed: intents that now have an outcome;
+    open: intents whose object could not be read."""
+
+    taken_in: int = 0
+    closed: tuple[Result, ...] = ()
+    open: tuple[Result, ...] = ()
+
+
+def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
+    """Close what can be closed. Raises StorageError if the log lacks the plan of an open run."""
+    touched = (*found.unsaved, *found.open_intents)
+    plans = {run: _plan(run, found) for run in sorted({of_run(record) for record in touched})}
+    taken_in = _take_in(found.unsaved, plans, ledger)
+    closed: list[Result] = []
+    still_open: list[Result] = []
+    for run, records in _by_run(found.open_intents).items():
+        plan = plans[run]
+        for instance, pairs in _by_instance(plan, records).items():
+            world.report(Message(f"Recovering {len(pairs)} step(s) of run {run}"))
+            settled = _settled(pairs, world.sessions[instance], world)
+            done = [result for result in settled if result.outcome.status is not UNKNOWN]
+            ledger.close(plan, done, run)
+            closed.extend(done)
+            still_open.extend(r for r in settled if r.outcome.status is UNKNOWN)
+    return Recovered(taken_in, tuple(closed), tuple(still_open))
+
+
+def _plan(run: str, found: Index) -> Plan:
+    data = found.runs[run].plan if run in found.runs else None
+    if data is None:
+        raise StorageError(
+            f"the audit log has an open intent of run {run} but not its plan",
+            "`kafkaform audit verify` says whether records are missing. Nothing was sent.",
+        )
+    return from_data(Plan, data)
+
+
+def _take_in(unsaved: Iterable[Record], plans: Mapping[str, Plan], ledger: Ledger) -> int:
+    count = 0
+    for run, records in _by_run(unsaved).items():
+        pairs = steps_of(plans[run])
+        results = [
+            (Result(*pairs[r.body["step"]], outcome_of(r), r.body["attempt"]), r) for r in records
+        ]
+        ledger.take_in(plans[run], results)
+        count += len(results)
+    return count
+
+
+def outcome_of(record: Record) -> Outcome:
+    """The outcome that a record tells of, without its fault."""
+    body = record.body
+    status = OutcomeStatus(body["outcome"])
+    return Outcome(body["step"], status, ticket=body["ticket"], incarnation=body["incarnation"])
+
+
+def steps_of(plan: Plan) -> dict[str, tuple[Change, Step]]:
+    """step id -> its change and itself, bookkeeping steps included."""
+    return {
+        step.id: (change, step)
+        for change in plan.effective
+        for step in change.steps or (bookkeeping(change),)
+    }
+
+
+def _by_run(records: Iterable[Record]) -> dict[str, list[Record]]:
+    groups: dict[str, list[Record]] = {}
+    for record in records:
+        groups.setdefault(of_run(record), []).append(record)
+    return groups
+
+
+Pair = tuple[Record, Result]
+"""An open intent and what is known of its step."""
+
+
+def _by_instance(plan: Plan, records: Iterable[Record]) -> dict[str, list[Pair]]:
+    steps = steps_of(plan)
+    groups: dict[str, list[Pair]] = {}
+    for record in records:
+        change, step = steps[record.body["step"]]
+        lost = Fault("NO_ANSWER", "the run ended before the answer", FaultClass.AMBIGUOUS)
+        unknown = Outcome(step.id, UNKNOWN, fault=lost)
+        result = Result(change, step, unknown, record.body["attempt"])
+        groups.setdefault(step.identity.instance, []).append((record, result))
+    return groups
+
+
+def _settled(pairs: list[Pair], session: Session, world: World) -> list[Result]:
+    """First what needs no waiting, then the rest until its deadline has passed."""
+    asked = [r for _, r in pairs if r.change.steps]
+    readings = session.read(sorted({r.step.identity for r in asked})) if asked else {}
+    known = {r.step.id: replace(r, outcome=_applied(r)) for _, r in pairs if not r.change.steps}
+    for result in asked:
+        outcome = _at_once(result, readings[result.step.identity], session, world)
+        if outcome is not None:
+            known[result.step.id] = replace(result, outcome=outcome)
+    waiting = [r for r in asked if r.step.id not in known]
+    sent = max(seconds(record.time) for record, _ in pairs)
+    left = sent + patience(session.facts) - world.clock.now()
+    deadline = world.clock.monotonic() + max(0.0, min(left, patience(session.facts)))
+    slow = settle(waiting, session, world.types, deadline, world.clock)
+    known.update({result.step.id: result for result in slow})
+    return [known[result.step.id] for _, result in pairs]
+
+
+def _applied(result: Result) -> Outcome:
+    return Outcome(result.step.id, OutcomeStatus.APPLIED)
+
+
+def _at_once(result: Result, reading: Reading, session: Session, world: World) -> Outcome | None:
+    """A safe step that the configuration still wants needs no waiting: whatever became of it,
+    the plan that follows asks for the same values and sending them twice does no harm
+    (architecture §4.7)."""
+    step, change = result.step, result.change
+    kind = world.types[step.identity.kind]
+    if step.repeat is not Repeat.SAFE or not isinstance(reading, Observed):
+        return None
+    if judge(change, step, reading, kind, session.facts) is Judgement.DONE:
+        return None
+    item = world.declared.get(step.identity)
+    if item is None or change.after is None:
+        return None
+    today = flatten(kind.target(item.attributes, reading, session.facts, False))
+    after = flatten(change.after)
+    if any(today.get(path) != after.get(path) for path in step.paths):
+        return None
+    superseded = Fault("SUPERSEDED", "the next plan makes it so again", FaultClass.NOT_APPLIED)
+    return Outcome(step.id, OutcomeStatus.FAILED, fault=superseded)

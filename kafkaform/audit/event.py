@@ -1,0 +1,293 @@
+"""Audit records, and the bodies that their readers rely on (architecture §6).
+
+A record is one line of canonical JSON. Bodies are data: the functions here make each kind's,
+so that its shape is written down once. Sensitive paths carry no values, secrets are references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from ..core import canonical
+from ..core.change import Outcome, PathChange, Verdict
+from ..core.resource import Fault, Identity
+from ..core.value import FrozenMap, freeze
+from .sink import Torn
+
+
+class Kind(StrEnum):
+    RUN_BEGIN = "run_begin"
+    PLAN = "plan"
+    APPROVAL = "approval"
+    VALIDATE = "validate"
+    INTENT = "intent"
+    OUTCOME = "outcome"
+    VERIFY = "verify"
+    STATE = "state"
+    OBLIGATION = "obligation"
+    DISCHARGED = "discharged"
+    RECOVER = "recover"
+    RUN_END = "run_end"
+
+
+KINDS = tuple(kind.value for kind in Kind)
+MEMBERS = frozenset({"seq", "time", "run", "actor", "kind", "body", "prev", "hash"})
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """seq: from 1, without gaps; time: RFC 3339, UTC, microseconds; run: id of the run; actor:
+    who; prev: hash of the record before; hash: SHA-256 over all other members."""
+
+    seq: int
+    time: str
+    run: str
+    actor: str
+    kind: str
+    body: FrozenMap
+    prev: str
+    hash: str
+
+    @property
+    def event_id(self) -> str:
+        """The name that every later reader uses: lineage/seq."""
+        return f"{self.body['lineage']}/{self.seq}"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One attempt of one step, and under what it is made.
+
+    adopts: the change takes over an object that was there; incarnation: after an outcome the
+    one that was made; paths: those that the step makes true; plan: digest that the plan is known
+    by; phase: where in the run the step stands, as text; attempt: from 1.
+    """
+
+    lineage: str
+    scope_id: str
+    step: str
+    address: str
+    identity: Identity
+    action: str
+    adopts: bool
+    incarnation: str | None
+    paths: Sequence[PathChange]
+    plan: str
+    approval: str
+    phase: str
+    attempt: int = 1
+
+
+def encode(record: Record) -> bytes:
+    """The record as its line, without the newline."""
+    return canonical.dumps({name: getattr(record, name) for name in MEMBERS}).encode("ascii")
+
+
+def decode(line: bytes) -> Record:
+    """The record of this line. Raises ValueError saying what is wrong; checks no hash."""
+    data = canonical.loads(line)
+    if not isinstance(data, FrozenMap) or data.keys() != MEMBERS:
+        raise ValueError("it does not have the members of a record")
+    if data["kind"] not in KINDS or not isinstance(data["body"], FrozenMap):
+        raise ValueError(f"its kind {data['kind']!r} or its body is not known to this version")
+    if type(data["seq"]) is not int:
+        raise ValueError("its seq is not a whole number")
+    return Record(**data)
+
+
+def timestamp(moment: float) -> str:
+    """RFC 3339 in UTC with microseconds, of seconds since the epoch."""
+    utc = datetime.fromtimestamp(moment, UTC)
+    return utc.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+
+
+def seconds(time: str) -> float:
+    """Seconds since the epoch, of what `timestamp` wrote."""
+    return datetime.fromisoformat(time).timestamp()
+
+
+# ── the frame of a run ──────────────────────────────────────────────────────────────────
+
+
+def run_begin_body(
+    approval: str,
+    changes: Iterable[str],
+    scopes: Mapping[str, str],
+    *,
+    command: str,
+    host: str,
+    commit: str | None = None,
+    kafkaform_version: str = "",
+) -> FrozenMap:
+    """changes: digests of the changes that are approved; commit: of the configuration."""
+    return _body(
+        approval=approval,
+        changes=sorted(changes),
+        scopes=scopes,
+        command=command,
+        host=host,
+        commit=commit,
+        kafkaform_version=kafkaform_version,
+    )
+
+
+def plan_body(plan: FrozenMap, approval: str, configuration: str) -> FrozenMap:
+    """The whole approved plan as data, so that a later run can resume it."""
+    return _body(
+        plan=plan, digest=canonical.digest(plan), approval=approval, configuration=configuration
+    )
+
+
+def approval_body(approval: str, how: str, configuration: str) -> FrozenMap:
+    """how: `terminal`, `auto_approve`, `plan_file` or `expect`."""
+    return _body(approval=approval, how=how, configuration=configuration)
+
+
+def validate_body(approval: str, verdicts: Iterable[Verdict]) -> FrozenMap:
+    """The dry run: every step with its evidence, and why it was refused."""
+    steps = [
+        {"step": v.step, "evidence": v.evidence.value, "error": _error(v.fault)} for v in verdicts
+    ]
+    return _body(approval=approval, steps=steps)
+
+
+def verify_body(approval: str, checked: int, invisible: Iterable[tuple[str, str]]) -> FrozenMap:
+    """The last look. checked: objects; invisible: (address, broker) not seen at the deadline."""
+    late = [{"address": address, "node": node} for address, node in invisible]
+    return _body(approval=approval, checked=checked, invisible=late)
+
+
+def state_body(serial: int, reason: str, objects: Iterable[Identity]) -> FrozenMap:
+    """The state is changed outside of any step. serial: the one that it gets; reason: the
+    command, such as `state rm kafka_topic.a`; objects: those touched."""
+    touched = [{"instance": i.instance, "kind": i.kind, "key": i.key} for i in sorted(objects)]
+    return _body(serial=serial, reason=reason, objects=touched)
+
+
+def run_end_body(approval: str, *, complete: bool, counts: Mapping[str, int]) -> FrozenMap:
+    """complete: every step was applied or started; counts: outcome -> steps."""
+    return _body(approval=approval, complete=complete, counts=counts)
+
+
+# ── steps ───────────────────────────────────────────────────────────────────────────────
+
+
+def intent_body(
+    subject: Subject,
+    repeat: str,
+    secret_version: str | None = None,
+    target: FrozenMap | None = None,
+) -> FrozenMap:
+    """What is about to be sent, with all that recovery needs to judge what came of it.
+
+    repeat: the step's repeat class; target: the attributes that the change makes (None: it makes
+    none), kept without the values of sensitive paths.
+    """
+    shown = None if target is None else _shown(target, subject.paths)
+    return _step(subject).with_items(
+        {"repeat": repeat, "secret_version": secret_version, "target": shown}
+    )
+
+
+def outcome_body(
+    subject: Subject,
+    outcome: str,
+    fault: Fault | None = None,
+    duration_ms: int = 0,
+    ticket: str | None = None,
+) -> FrozenMap:
+    """What came of one attempt of one step: the contract of every later reader.
+
+    outcome: applied, failed, unknown, started or skipped; ticket: of long work that started.
+    """
+    return _step(subject).with_items(
+        {"outcome": outcome, "error": _error(fault), "ticket": ticket, "duration_ms": duration_ms}
+    )
+
+
+def recover_body(outcome: FrozenMap, of_run: str) -> FrozenMap:
+    """The late outcome of an intent that an earlier run left open. outcome: its body."""
+    return outcome.with_items({"of_run": of_run})
+
+
+def torn_body(pieces: Iterable[Torn]) -> FrozenMap:
+    """Seals what a crash left of an append: where its bytes are, and their digest."""
+    return _body(torn=[{"file": p.file, "length": p.length, "sha256": p.sha256} for p in pieces])
+
+
+def obligation_body(subject: Subject, ticket: str, what: str) -> FrozenMap:
+    """Work that outlives the run. ticket: the provider's name for it; what: `move` or
+    `throttle`."""
+    return _object(subject).with_items({"ticket": ticket, "what": what})
+
+
+def discharged_body(obligation: Record, outcome: Outcome) -> FrozenMap:
+    """An obligation ended: done, cancelled or failed."""
+    ended = {
+        "discharges": obligation.seq,
+        "outcome": outcome.status.value,
+        "error": _error(outcome.fault),
+    }
+    return obligation.body.with_items(ended)
+
+
+def _object(subject: Subject) -> FrozenMap:
+    return FrozenMap(
+        lineage=subject.lineage,
+        instance=subject.identity.instance,
+        scope_id=subject.scope_id,
+        address=subject.address,
+        kind=subject.identity.kind,
+        key=subject.identity.key,
+    )
+
+
+def _step(subject: Subject) -> FrozenMap:
+    return _object(subject).with_items(
+        {
+            "step": subject.step,
+            "action": subject.action,
+            "adopts": subject.adopts,
+            "incarnation": subject.incarnation,
+            "paths": tuple(_path(item) for item in subject.paths),
+            "plan": subject.plan,
+            "approval": subject.approval,
+            "phase": subject.phase,
+            "attempt": subject.attempt,
+        }
+    )
+
+
+def _path(item: PathChange) -> FrozenMap:
+    # The dots are reversible: attribute names hold none, so the first one ends the attribute.
+    return FrozenMap(
+        path=".".join(item.path),
+        before=None if item.sensitive else item.before,
+        after=None if item.sensitive else item.after,
+        sensitive=item.sensitive,
+    )
+
+
+def _shown(attributes: FrozenMap, paths: Iterable[PathChange]) -> FrozenMap:
+    """The attributes without the values of sensitive paths."""
+    result: dict[str, Any] = dict(attributes)
+    for name, *keys in (item.path for item in paths if item.sensitive):
+        inner = result.get(name)
+        result[name] = inner.without(keys) if keys and isinstance(inner, FrozenMap) else None
+    return FrozenMap(result)
+
+
+def _error(fault: Fault | None) -> FrozenMap | None:
+    if fault is None:
+        return None
+    return FrozenMap(
+        code=fault.code, message=fault.message, kind=fault.kind.value, where=fault.where
+    )
+
+
+def _body(**members: Any) -> FrozenMap:
+    return FrozenMap({name: freeze(value) for name, value in members.items()})

@@ -1,0 +1,215 @@
+"""One pass over the log: what is still open, what can be resumed, what may be deleted.
+
+A run is open until its run_end says complete, or until a run under another approval starts.
+Runs that follow each other under one approval are one: each resumes the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ..core.change import Action, OutcomeStatus
+from ..core.errors import StorageError
+from ..core.head import GENESIS, Head
+from ..core.resource import Identity, Pending
+from ..core.value import EMPTY, FrozenMap
+from .event import Kind, Record, seconds
+
+APPLIED = OutcomeStatus.APPLIED.value
+STARTED = OutcomeStatus.STARTED.value
+TERMINAL = frozenset(status.value for status in OutcomeStatus if status != OutcomeStatus.UNKNOWN)
+MAKING = frozenset({Action.CREATE.value, Action.ADOPT.value, Action.IMPORT.value})
+_Key = tuple[str, str, int]
+"""run, step, attempt"""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run. time: of its begin, or of its end if it had one; complete: every step was
+    applied or started; plan: as recorded, kept only while something of the run is open."""
+
+    run: str
+    approval: str
+    time: str
+    complete: bool = False
+    plan: FrozenMap | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run that can be resumed. run: the first one's id; plan: the recorded plan as data, None
+    if the run died before it; outcomes: step id -> its last terminal record (`outcome`, or the
+    `recover` that closed it), of this run and of those that resumed it."""
+
+    run: str
+    approval: str
+    plan: FrozenMap | None
+    outcomes: Mapping[str, Record]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What one pass over the log found.
+
+    open_intents: without a terminal outcome, in log order; obligations: not discharged; runs:
+    by run id; origins: seq of each record that proves that an object was created, adopted or
+    imported -> (identity, incarnation); unsaved: applied and started records whose effect the
+    state may lack (after the head that it keeps).
+    """
+
+    head: Head = GENESIS
+    open_intents: tuple[Record, ...] = ()
+    obligations: tuple[Record, ...] = ()
+    open_run: OpenRun | None = None
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    origins: Mapping[int, tuple[Identity, str | None]] = field(default_factory=dict)
+    unsaved: tuple[Record, ...] = ()
+
+    def last_run_of(self, approval: str) -> Run | None:
+        """The last run under this approval, complete or not; None if there was none."""
+        runs = [run for run in self.runs.values() if run.approval == approval]
+        return runs[-1] if runs else None
+
+
+def index(records: Iterable[Record], saved: Head | None = None) -> Index:
+    """Read the whole log once. records: trusted, in order; saved: the state's audit head."""
+    pass_ = _Pass(saved=saved.seq if saved else 0)
+    for record in records:
+        pass_.read(record)
+    return pass_.result()
+
+
+def pending(found: Index) -> tuple[Pending, ...]:
+    """The open intents as the planner sees them: what they would have made, and when."""
+    return tuple(
+        Pending(
+            identity_of(intent),
+            intent.run,
+            intent.body["step"],
+            intent.body["action"],
+            intent.body["target"] or EMPTY,
+            seconds(intent.time),
+            intent.body["incarnation"],
+        )
+        for intent in found.open_intents
+    )
+
+
+def identity_of(record: Record) -> Identity:
+    """The object of an intent, outcome, recover or obligation record."""
+    return Identity(record.body["instance"], record.body["kind"], record.body["key"])
+
+
+def of_run(record: Record) -> str:
+    """The run whose step a record tells of: a recovery closes intents of an earlier one."""
+    return str(record.body.get("of_run", record.run))
+
+
+class _Pass:
+    """The mutable half of `index`: one handler a kind, everything else is passed over."""
+
+    def __init__(self, saved: int) -> None:
+        self.saved = saved
+        self.head = GENESIS
+        self.intents: dict[_Key, Record] = {}
+        self.obligations: dict[int, Record] = {}
+        self.origins: dict[int, tuple[Identity, str | None]] = {}
+        self.runs: dict[str, Run] = {}
+        self.plans: dict[str, FrozenMap] = {}
+        self.unsaved: list[Record] = []
+        self.first: str | None = None
+        self.members: set[str] = set()
+        self.outcomes: dict[str, Record] = {}
+        self.handlers = {
+            Kind.RUN_BEGIN: self._begin,
+            Kind.PLAN: self._plan,
+            Kind.INTENT: self._intent,
+            Kind.OUTCOME: self._outcome,
+            Kind.RECOVER: self._outcome,
+            Kind.OBLIGATION: self._obligation,
+            Kind.DISCHARGED: self._discharged,
+            Kind.RUN_END: self._end,
+        }
+
+    def read(self, record: Record) -> None:
+        self.head = Head(record.seq, record.hash)
+        handler = self.handlers.get(Kind(record.kind))
+        if handler is None:
+            return
+        try:
+            handler(record)
+        except (KeyError, TypeError) as error:
+            raise StorageError(
+                f"record {record.seq} of the audit log ({record.kind}) lacks {error}",
+                "It was written by another version of kafkaform; use that one or a newer one.",
+            ) from None
+
+    def result(self) -> Index:
+        self._let_go()
+        runs = {name: replace(run, plan=self.plans.get(name)) for name, run in self.runs.items()}
+        return Index(
+            self.head,
+            tuple(self.intents.values()),
+            tuple(self.obligations.values()),
+            self._open_run(),
+            runs,
+            self.origins,
+            tuple(self.unsaved),
+        )
+
+    def _open_run(self) -> OpenRun | None:
+        if self.first is None:
+            return None
+        plans = (self.plans[run] for run in self.runs if run in self.members & self.plans.keys())
+        approval = self.runs[self.first].approval
+        return OpenRun(self.first, approval, next(plans, None), self.outcomes)
+
+    def _begin(self, record: Record) -> None:
+        approval = record.body["approval"]
+        if self.first is None or self.runs[self.first].approval != approval:
+            self.first, self.members, self.outcomes = record.run, set(), {}
+        self.members.add(record.run)
+        # A run that is resumed under its own id becomes the last one.
+        self.runs.pop(record.run, None)
+        self.runs[record.run] = Run(record.run, approval, record.time)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Forget the plans of runs that nothing can need any more: they are large."""
+        needed = self.members | {of_run(r) for r in (*self.intents.values(), *self.unsaved)}
+        self.plans = {run: plan for run, plan in self.plans.items() if run in needed}
+
+    def _plan(self, record: Record) -> None:
+        self.plans[record.run] = record.body["plan"]
+
+    def _end(self, record: Record) -> None:
+        if record.run not in self.runs:
+            return
+        complete = record.body["complete"]
+        run = replace(self.runs[record.run], time=record.time, complete=complete)
+        self.runs[record.run] = run
+        if complete and record.run in self.members:
+            self.first, self.members, self.outcomes = None, set(), {}
+
+    def _intent(self, record: Record) -> None:
+        self.intents[record.run, record.body["step"], record.body["attempt"]] = record
+
+    def _outcome(self, record: Record) -> None:
+        """A `recover` record without a step seals a torn append and closes nothing."""
+        body = record.body
+        if body.get("outcome") not in TERMINAL:
+            return
+        self.intents.pop((of_run(record), body["step"], body["attempt"]), None)
+        if of_run(record) in self.members:
+            self.outcomes[body["step"]] = record
+        if body["outcome"] == APPLIED and (body["action"] in MAKING or body["adopts"]):
+            self.origins[record.seq] = (identity_of(record), body["incarnation"])
+        if record.seq > self.saved and body["outcome"] in (APPLIED, STARTED):
+            self.unsaved.append(record)
+
+    def _obligation(self, record: Record) -> None:
+        self.obligations[record.seq] = record
+
+    def _discharged(self, record: Record) -> None:
+        self.obligations.pop(record.body["discharges"], None)

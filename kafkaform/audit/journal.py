@@ -1,0 +1,78 @@
+"""The writing end of the log: what it returns from is durable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..core.clock import Clock
+from ..core.errors import StorageError
+from ..core.head import GENESIS, Head
+from ..core.value import FrozenMap
+from .chain import head_of, seal
+from .event import Kind, Record, decode, encode, timestamp, torn_body
+from .sink import Sink
+
+
+class Journal:
+    """Appends one run's records to the log of one state; used under that state's lock.
+
+    run: id of this run; actor: who runs it. Opening reads the log's end and writes nothing.
+    Raises StorageError if the log ends with a changed record or belongs to another state.
+    """
+
+    def __init__(self, sink: Sink, clock: Clock, run: str, actor: str, lineage: str) -> None:
+        self.sink, self._clock = sink, clock
+        self.run, self.actor, self.lineage = run, actor, lineage
+        self._head = self._end()
+        self._checked = False
+
+    @property
+    def head(self) -> Head:
+        """The last durable record."""
+        return self._head
+
+    def write(self, kind: str, body: FrozenMap) -> Record:
+        """Append one record. Raises StorageError; then nothing may be sent any more."""
+        return self.write_all([(kind, body)])[0]
+
+    def write_all(self, entries: Iterable[tuple[str, FrozenMap]]) -> tuple[Record, ...]:
+        """Append records that become durable together. Raises StorageError."""
+        if not self._checked:
+            self._seal_torn()
+        return self._append(entries)
+
+    def _append(self, entries: Iterable[tuple[str, FrozenMap]]) -> tuple[Record, ...]:
+        head, records = self._head, []
+        now = timestamp(self._clock.now())
+        for kind, body in entries:
+            owned = body.with_items({"lineage": self.lineage})
+            record = seal(
+                head, time=now, run=self.run, actor=self.actor, kind=str(kind), body=owned
+            )
+            records.append(record)
+            head = Head(record.seq, record.hash)
+        if records:
+            self.sink.append([encode(record) for record in records])
+            self._head = head
+        return tuple(records)
+
+    def _seal_torn(self) -> None:
+        """What a crash left of an append is kept aside and told of before anything follows."""
+        torn = self.sink.set_aside(self._head.seq + 1)
+        if torn:
+            self._append([(Kind.RECOVER, torn_body(torn))])
+        self._checked = True
+
+    def _end(self) -> Head:
+        line = self.sink.last()
+        if line is None:
+            return GENESIS
+        head = head_of(line, self.sink.location)
+        lineage = decode(line).body.get("lineage")
+        if lineage != self.lineage:
+            raise StorageError(
+                f"{self.sink.location} belongs to another state: its lineage is {lineage}, "
+                f"this state's is {self.lineage}",
+                "State and log are a pair: put both back from the same backup.",
+            )
+        return head

@@ -1,0 +1,47 @@
+"""Where a log is kept. A sink stores lines; it does not know what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """The rest of an append that a crash cut short. file: where its bytes are kept now;
+    length: bytes; sha256: of those bytes."""
+
+    file: str
+    length: int
+    sha256: str
+
+
+class Sink(Protocol):
+    """An append-only list of lines, written by one process at a time (under the state's lock).
+
+    Must: return from `append` only when the lines are durable; refuse all further appends after
+    one failed. Must not: change or remove a whole line, ever.
+    """
+
+    @property
+    def location(self) -> str:
+        """How messages name the log."""
+
+    def lines(self) -> Iterator[bytes]:
+        """All whole lines without newlines, first one first; a torn last line is left out.
+        Memory is bounded. Raises StorageError."""
+
+    def last(self) -> bytes | None:
+        """The last whole line, None if there is none."""
+
+    def set_aside(self, seq: int) -> tuple[Torn, ...]:
+        """Make the log end with a whole line before record `seq` is written: move what a crash
+        left behind it away, and name everything so moved that no record tells of yet."""
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Write lines together and make them durable. Raises StorageError."""
+
+    def check_writable(self, size: int = 0) -> None:
+        """Refuse before anything is sent if `size` bytes could not be appended.
+        Raises StorageError."""

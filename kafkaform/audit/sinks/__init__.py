@@ -1,0 +1,1 @@
+"""Where logs live: `local` for a file beside the state."""

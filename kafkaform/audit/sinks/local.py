@@ -1,0 +1,220 @@
+"""A log in a file: appended with one write, made durable with fsync, never rewritten.
+
+After a failed write or fsync nothing more is appended: the kernel may have dropped the pages
+that it could not write, and a second fsync would report success for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from ...core.errors import StorageError
+from ...core.storage import refusal
+from ..sink import Torn
+
+CHUNK = 1 << 16
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+SMALLEST_ROOM = 1 << 20
+
+
+@dataclass(slots=True)
+class LocalSink:
+    """path: the log file; what a crash tore off is kept in `.kafkaform` beside it."""
+
+    path: Path
+    _broken: StorageError | None = field(default=None, init=False)
+
+    @property
+    def location(self) -> str:
+        return str(self.path)
+
+    @property
+    def _folder(self) -> Path:
+        return self.path.parent / ".kafkaform"
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────
+
+    def lines(self) -> Iterator[bytes]:
+        with self._explained("cannot read the audit log"):
+            file = self._open_for_reading()
+            if file is None:
+                return
+            with file:
+                for line in file:
+                    if line.endswith(b"\n"):
+                        yield line[:-1]
+
+    def last(self) -> bytes | None:
+        with self._explained("cannot read the audit log"):
+            file = self._open_for_reading()
+            if file is None:
+                return None
+            with file:
+                end = _end_of_line(file, file.seek(0, os.SEEK_END))
+                start = _end_of_line(file, end - 1) if end else 0
+                file.seek(start)
+                return file.read(end - start - 1) if end else None
+
+    # ── writing ─────────────────────────────────────────────────────────────────────────
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        if self._broken is not None:
+            raise self._broken
+        try:
+            with self._explained("cannot write the audit log"):
+                self._append(b"".join(line + b"\n" for line in lines))
+        except StorageError as error:
+            self._broken = error
+            raise
+
+    def _append(self, data: bytes) -> None:
+        is_new = not self.path.exists()
+        descriptor = self._open_for_writing()
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if is_new:
+            _sync_folder(self.path.parent)
+
+    def set_aside(self, seq: int) -> tuple[Torn, ...]:
+        with self._explained("cannot mend the end of the audit log"):
+            torn = self._torn()
+            if torn:
+                _private_folder(self._folder)
+                self._keep(torn, seq)
+                self._cut(len(torn))
+            return tuple(_describe(path) for path in self._pieces(seq))
+
+    def check_writable(self, size: int = 0) -> None:
+        """The room is taken beside the log and given back, the log itself is opened only."""
+        task = "the audit log could not be written, so nothing is sent"
+        with self._explained(task):
+            if self.path.exists() or self.path.is_symlink():
+                os.close(self._open_for_writing(create=False))
+            _reserve(self.path, max(size, SMALLEST_ROOM))
+
+    # ── what a crash left ───────────────────────────────────────────────────────────────
+
+    def _torn(self) -> bytes:
+        file = self._open_for_reading()
+        if file is None:
+            return b""
+        with file:
+            file.seek(_end_of_line(file, file.seek(0, os.SEEK_END)))
+            return file.read()
+
+    def _pieces(self, seq: int) -> list[Path]:
+        """torn-SEQ, torn-SEQ.1, ...: more than one if the append of record SEQ, which was to
+        tell of the first, was itself cut short."""
+        names = [f"torn-{seq}", *(f"torn-{seq}.{number}" for number in range(1, 100))]
+        return [path for path in map(self._folder.joinpath, names) if path.exists()]
+
+    def _keep(self, torn: bytes, seq: int) -> None:
+        pieces = self._pieces(seq)
+        if any(path.read_bytes() == torn for path in pieces):
+            return  # a crash came between keeping and cutting
+        name = f"torn-{seq}.{len(pieces)}" if pieces else f"torn-{seq}"
+        fresh = self._folder / f".{name}.{secrets.token_hex(6)}.tmp"
+        _write_new(fresh, torn)
+        fresh.replace(self._folder / name)
+        _sync_folder(self._folder)
+
+    def _cut(self, length: int) -> None:
+        descriptor = self._open_for_writing(create=False)
+        try:
+            os.ftruncate(descriptor, os.fstat(descriptor).st_size - length)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    # ── files ───────────────────────────────────────────────────────────────────────────
+
+    def _open_for_reading(self) -> BinaryIO | None:
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return None
+        return os.fdopen(_regular(descriptor), "rb")
+
+    def _open_for_writing(self, *, create: bool = True) -> int:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+        return _regular(os.open(self.path, flags | (os.O_CREAT if create else 0), PRIVATE_FILE))
+
+    @contextlib.contextmanager
+    def _explained(self, task: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise refusal(task, self.path, error) from None
+
+
+def _end_of_line(file: BinaryIO, before: int) -> int:
+    """Offset after the last newline that stands before this offset; 0 if there is none."""
+    while before > 0:
+        start = max(0, before - CHUNK)
+        file.seek(start)
+        found = file.read(before - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        before = start
+    return 0
+
+
+def _describe(path: Path) -> Torn:
+    data = path.read_bytes()
+    return Torn(path.name, len(data), hashlib.sha256(data).hexdigest())
+
+
+def _regular(descriptor: int) -> int:
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is not a regular file")
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with os.fdopen(os.open(path, flags, PRIVATE_FILE), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _private_folder(path: Path) -> None:
+    path.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+
+
+def _reserve(path: Path, size: int) -> None:
+    """Prove that `size` bytes can be written beside `path`."""
+    probe = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    descriptor = os.open(probe, flags, PRIVATE_FILE)
+    try:
+        os.posix_fallocate(descriptor, 0, size)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+        probe.unlink()

@@ -1,0 +1,260 @@
+"""An apply from lock to unlock: recover → plan or load → approve → look again → dry-run → send →
+verify. Architecture §4 in order, each step a call."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+from .. import __version__
+from ..apply.execute import Run, execute
+from ..apply.freshness import refuse_if_stale, refuse_unproven_deletes
+from ..apply.ledger import Ledger
+from ..apply.preflight import dry_run, refuse
+from ..apply.recover import World, recover
+from ..apply.report import Report
+from ..apply.secrets import in_plan, resolve
+from ..apply.stop import Stop, listening
+from ..apply.verify import verify
+from ..audit.event import (
+    Kind,
+    approval_body,
+    plan_body,
+    run_begin_body,
+    run_end_body,
+    timestamp,
+    validate_body,
+    verify_body,
+)
+from ..audit.index import Index
+from ..audit.journal import Journal
+from ..core.change import Outcome, OutcomeStatus, Verdict
+from ..core.errors import Blocked, Interrupted, KafkaformError, OutcomeUnknown
+from ..core.resource import InstanceWorld
+from ..core.value import FrozenMap
+from ..plan.approval import change_digest
+from ..plan.build import reviewed
+from ..plan.codec import to_data
+from ..plan.lower import lower, needs
+from ..plan.model import Plan
+from ..plan.observe import Look
+from ..provider.contract import Session
+from ..state.edit import with_outputs
+from ..state.model import new_state
+from .choosing import choose
+from .configuration import outputs_with, recorded_outputs
+from .planning import refuse_if_blocked
+from .scene import Applied, Ask, Scene, Screen
+from .workspace import Workspace, commit_of, connected, lock_info, new_run_id, read_log, who
+
+
+def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
+    """Run one apply. Raises the KafkaformError that its exit code stands for, except for what
+    went wrong while sending: that is in the report."""
+    run = new_run_id()
+    info = lock_info(run, ask.command, timestamp(space.clock.now()))
+    space.backend.check_writable()
+    with space.backend.lock(info, ask.lock_timeout, space.clock):
+        space.sink.check_writable()
+        loaded = space.backend.load()
+        state = loaded.state or replace(new_state(str(uuid.uuid4())), kafkaform_version=__version__)
+        found = read_log(space.sink, loaded.state)
+        journal = Journal(space.sink, space.clock, run, who(), state.lineage)
+        ledger = Ledger(space.backend, journal, state, loaded.version)
+        with connected(space, state) as sessions:
+            found = _recovered(space, found, ledger, sessions, screen)
+            return _apply(Scene(space, ask, screen, sessions, ledger, found))
+
+
+def _recovered(
+    space: Workspace,
+    found: Index,
+    ledger: Ledger,
+    sessions: Mapping[str, Session],
+    screen: Screen,
+) -> Index:
+    """Close what earlier runs left open; the index of the log after that."""
+    if not found.open_intents and not found.unsaved:
+        return found
+    declared = {item.identity: item for item in space.desired.declared}
+    world = World(sessions, space.types, declared, space.clock, screen.progress)
+    recovered = recover(found, ledger, world)
+    screen.recovered(recovered)
+    if recovered.open:
+        raise OutcomeUnknown(
+            f"{len(recovered.open)} step(s) of an earlier run cannot be read: "
+            + ", ".join(result.change.address for result in recovered.open[:5]),
+            "Make them readable (brokers, rights), then run apply again. Nothing was sent.",
+        )
+    return read_log(space.sink, ledger.state)
+
+
+def _apply(scene: Scene) -> Applied:
+    run, ask = scene.ledger.journal.run, scene.ask
+    chosen = choose(scene)
+    plan = chosen.plan
+    if chosen.already:
+        return Applied(plan, scene.ledger.state, run, already=chosen.already)
+    refuse_if_blocked(plan, ask.fail_on)
+    if not plan.effective:
+        scene.ledger.refresh(plan.changes)
+        _keep_outputs(scene, plan)
+        return Applied(plan, scene.ledger.state, run)
+    how = _approved(scene, plan)
+    _look_again(scene, plan, chosen.done)
+    secrets = resolve(in_plan(plan), scene.space.inputs.secret)
+    verdicts = _dry_run(scene, plan, chosen.done)
+    _begin(scene, plan, how, verdicts)
+    stop = Stop()
+    with listening(stop):
+        job = Run(
+            plan,
+            scene.sessions,
+            scene.space.types,
+            secrets,
+            scene.ledger,
+            scene.space.clock,
+            stop,
+            scene.screen.progress,
+            chosen.done,
+        )
+        report = execute(job)
+        report = _verified(scene, job, report)
+    _end(scene, plan, report)
+    return Applied(plan, scene.ledger.state, run, report)
+
+
+# ── before the first send ───────────────────────────────────────────────────────────────
+
+
+def _approved(scene: Scene, plan: Plan) -> str:
+    """How the plan was approved. Raises if it was not."""
+    ask = scene.ask
+    if ask.expect:
+        return "expect"
+    if ask.plan_file:
+        return "plan_file"
+    if ask.confirm:
+        _confirmed(plan, ask.confirm)
+        return "confirm"
+    if ask.how:
+        return ask.how
+    if not scene.screen.approve(plan):
+        raise KafkaformError("not approved; nothing was sent")
+    return "terminal"
+
+
+def _confirmed(plan: Plan, confirm: tuple[str, ...]) -> None:
+    """Raises KafkaformError unless exactly the clusters of the plan are named."""
+    scopes = {item.facts.scope_id for item in plan.instances.values()}
+    if scopes != set(confirm):
+        raise KafkaformError(
+            f"--confirm names {', '.join(sorted(set(confirm)))}, but this would destroy in "
+            f"{', '.join(sorted(scopes))}",
+            "Name exactly the clusters that you mean. Nothing was sent.",
+        )
+
+
+def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
+    """Freshness, proof of ownership for deletes, and the provider's review, on a fresh world."""
+    state, sessions = scene.ledger.state, scene.sessions
+    written = {step_id: outcome.incarnation for step_id, outcome in done.items()}
+    todo = [c for c in plan.effective if not c.steps or any(s.id not in done for s in c.steps)]
+    refuse_unproven_deletes(todo, state, scene.found)
+    refuse_if_stale(todo, sessions, scene.space.types, state, written)
+    facts = {instance: session.facts for instance, session in sessions.items()}
+    world = {instance: InstanceWorld(fact, {}) for instance, fact in facts.items()}
+    providers = {i: p for i, p in scene.space.providers.items() if i in sessions}
+    again, _ = reviewed(plan.changes, providers, Look(sessions, world), facts)
+    new = [c for c, old in zip(again, plan.changes, strict=True) if c.blocked and not old.blocked]
+    if new:
+        raise Blocked(
+            "the world changed since the plan: "
+            + "; ".join(f"{c.address}: {c.blocked.reason}" for c in new if c.blocked),
+            "Plan again.",
+        )
+
+
+def _dry_run(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> Mapping[str, Verdict]:
+    """Pass 1: every step with nothing before it. One refusal, and nothing is sent."""
+    before = needs(plan.effective)
+    first = {step_id for step_id, need in before.items() if not need and step_id not in done}
+    verdicts = dry_run(lower(plan), first, scene.sessions, scene.screen.progress)
+    refuse(verdicts, {step.id: step for change in plan.effective for step in change.steps})
+    return verdicts
+
+
+def _begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Verdict]) -> None:
+    """Who, what and why, durable together, before the first intent."""
+    scopes = {name: item.facts.scope_id for name, item in plan.instances.items()}
+    digests = [change_digest(c, scopes[c.identity.instance], plan.lineage) for c in plan.effective]
+    begin = run_begin_body(
+        plan.approval,
+        digests,
+        scopes,
+        command=scene.ask.command,
+        host=socket.gethostname(),
+        commit=commit_of(scene.space.folder),
+        kafkaform_version=__version__,
+    )
+    data = to_data(plan)
+    assert isinstance(data, FrozenMap)  # a plan is a dataclass
+    scene.ledger.journal.write_all(
+        [
+            (Kind.RUN_BEGIN, begin),
+            (Kind.PLAN, plan_body(data, plan.approval, plan.configuration)),
+            (Kind.APPROVAL, approval_body(plan.approval, how, plan.configuration)),
+            (Kind.VALIDATE, validate_body(plan.approval, verdicts.values())),
+        ]
+    )
+
+
+# ── after the last send ─────────────────────────────────────────────────────────────────
+
+
+def _verified(scene: Scene, job: Run, report: Report) -> Report:
+    """The report, with what some broker does not show yet."""
+    good = {r.change.identity for r in report.results if r.outcome.status is OutcomeStatus.APPLIED}
+    bad = {
+        r.change.identity for r in report.results if r.outcome.status is not OutcomeStatus.APPLIED
+    }
+    whole = [change for change in job.plan.effective if change.identity in good - bad]
+    if not scene.ask.wait or not whole or report.stopped is not None:
+        return report
+    made = {
+        result.change.identity: result.outcome.incarnation
+        for result in report.results
+        if result.outcome.incarnation is not None
+    }
+    try:
+        late = verify(
+            whole, made, job.sessions, job.types, job.clock, job.stop, scene.screen.progress
+        )
+    except Interrupted as error:
+        return replace(report, stopped=error)
+    places = [(item.address, item.node) for item in late]
+    scene.ledger.journal.write(Kind.VERIFY, verify_body(job.plan.approval, len(whole), places))
+    return replace(report, invisible=late)
+
+
+def _end(scene: Scene, plan: Plan, report: Report) -> None:
+    """Outputs, the end of the run, and the state anchored at it."""
+    scene.ledger.refresh(plan.changes)
+    _keep_outputs(scene, plan)
+    counts = Counter(result.outcome.status.value for result in report.results)
+    end = run_end_body(plan.approval, complete=report.complete, counts=counts)
+    scene.ledger.journal.write(Kind.RUN_END, end)
+    scene.ledger.save(scene.ledger.state)
+
+
+def _keep_outputs(scene: Scene, plan: Plan) -> None:
+    """Outputs are evaluated with what is there now, if the configuration is the plan's."""
+    if scene.space.desired.digest != plan.configuration:
+        return
+    outputs = outputs_with(scene.space.desired, scene.space.inputs, scene.sessions)
+    after = with_outputs(scene.ledger.state, recorded_outputs(outputs))
+    if after.outputs != scene.ledger.state.outputs:
+        scene.ledger.save(after)

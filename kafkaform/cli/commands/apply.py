@@ -1,0 +1,86 @@
+"""`kafkaform apply [PLAN]`: make it so, and prove what happened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...core.errors import UsageError
+from ...plan.model import Options
+from ..applying import Ask
+from ..configuration import Inputs
+from ..console import Console
+from ..flags import (
+    Adopt,
+    AutoApprove,
+    Exclude,
+    FailOn,
+    Input,
+    Json,
+    LockTimeout,
+    MaxDeletes,
+    NoColor,
+    Quiet,
+    StateFile,
+    Target,
+    Var,
+    VarFile,
+)
+from ..planning import check_fail_on
+from ..running import run_apply
+from ..workspace import seconds_of
+
+Expect = Annotated[
+    str | None,
+    typer.Option("--expect", metavar="APPROVAL", help="Apply only what was approved so."),
+]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until brokers show it.")]
+
+
+def apply_command(
+    plan_file: Annotated[Path | None, typer.Argument(metavar="[PLAN]")] = None,
+    expect: Expect = None,
+    auto_approve: AutoApprove = False,
+    no_wait: NoWait = False,
+    concise: Annotated[bool, typer.Option("--concise", help="One line a change.")] = False,
+    target: Target = [],
+    exclude: Exclude = [],
+    adopt: Adopt = [],
+    max_deletes: MaxDeletes = None,
+    fail_on: FailOn = [],
+    var: Var = [],
+    var_file: VarFile = [],
+    state: StateFile = None,
+    lock_timeout: LockTimeout = "0s",
+    json: Json = False,
+    no_color: NoColor = False,
+    quiet: Quiet = False,
+    input: Input = True,
+) -> None:
+    """Plan, ask, apply and verify; or apply a saved plan, or only what was approved."""
+    options = Options(
+        target=tuple(target),
+        exclude=tuple(exclude),
+        adopt=tuple(adopt),
+        max_deletes=max_deletes,
+    )
+    if plan_file is not None and options != Options():
+        raise UsageError(
+            "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
+        )
+    ask = Ask(
+        options,
+        plan_file,
+        expect,
+        "auto_approve" if auto_approve else None,
+        check_fail_on(fail_on),
+        not no_wait,
+        seconds_of(lock_timeout, "--lock-timeout"),
+        "apply",
+    )
+    console = Console.standard(no_color=no_color, interactive=input)
+    run_apply(
+        ask, Inputs.of(var, var_file), state, console, json=json, quiet=quiet, detail=not concise
+    )

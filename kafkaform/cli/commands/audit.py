@@ -1,0 +1,93 @@
+"""`kafkaform audit show|verify|head`: the log that can prove what happened."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ...audit.chain import trusted
+from ...audit.chain import verify as verify_chain
+from ...audit.event import Record, encode
+from ...core.errors import StorageError, UsageError
+from ...core.head import Head, parse_head
+from ...render.text import inline
+from ..console import Console
+from ..flags import StateFile
+from ..workspace import open_store
+
+app = typer.Typer(help="The audit log.", no_args_is_help=True)
+SHOWN = 50
+
+
+@app.command()
+def show(
+    run: Annotated[str | None, typer.Option("--run", help="Only this run.")] = None,
+    last: Annotated[int, typer.Option("--last", min=1, help="How many records.")] = SHOWN,
+    json: Annotated[bool, typer.Option("--json", help="Whole records.")] = False,
+    state: StateFile = None,
+) -> None:
+    """Show the newest records, oldest first."""
+    sink = open_store(state).sink
+    kept: list[Record] = []
+    for record in trusted(sink.lines(), sink.location):
+        if run is None or record.run == run:
+            kept = [*kept[-(last - 1) :], record] if last > 1 else [record]
+    console = Console.standard()
+    for record in kept:
+        console.out(encode(record).decode("ascii") if json else _line(record))
+
+
+def _line(record: Record) -> str:
+    body = record.body
+    words = [body.get("address"), body.get("action"), body.get("outcome")]
+    if record.kind == "run_begin":
+        words = [body.get("command"), f"by {record.actor}"]
+    if record.kind == "run_end":
+        words = ["complete" if body.get("complete") else "not complete"]
+    if body.get("error"):
+        words.append(body["error"]["message"])
+    text = " ".join(inline(str(word)) for word in words if word)
+    return f"{record.seq:>6}  {record.time}  {record.run}  {record.kind:<10}  {text}".rstrip()
+
+
+@app.command()
+def verify(
+    anchor: Annotated[
+        str | None, typer.Option("--anchor", help="A head that `audit head` printed earlier.")
+    ] = None,
+    state: StateFile = None,
+) -> None:
+    """Check every record, and that the log holds what the state is anchored at."""
+    store = open_store(state)
+    recorded = store.backend.load().state
+    heads = [recorded.audit_head] if recorded and recorded.audit_head else []
+    if anchor is not None:
+        heads.append(_head(anchor))
+    result = verify_chain(store.sink.lines())
+    for head in heads:
+        if result.ok:
+            result = verify_chain(store.sink.lines(), head)
+    if not result.ok:
+        raise StorageError(
+            f"{store.sink.location}: record {result.seq}: {result.problem}",
+            f"The {result.records} record(s) before it are sound. Restore the log from a backup "
+            "and find out who changed it.",
+        )
+    against = " and the state's anchor" if recorded and recorded.audit_head else ""
+    Console.standard().out(
+        f"The audit log is sound: {result.records} record(s){against}, head {result.head}."
+    )
+
+
+def _head(text: str) -> Head:
+    try:
+        return parse_head(text)
+    except ValueError as error:
+        raise UsageError(str(error), "Use what `kafkaform audit head` printed.") from None
+
+
+@app.command()
+def head(state: StateFile = None) -> None:
+    """Print the end of the log, to keep it somewhere else (a CI log)."""
+    Console.standard().out(str(verify_chain(open_store(state).sink.lines()).head))

@@ -1,0 +1,67 @@
+"""`kafkaform destroy`: delete everything that the state owns, cluster by cluster named."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ...plan.model import Mode, Options
+from ..applying import Ask
+from ..configuration import Inputs
+from ..console import Console
+from ..flags import (
+    Exclude,
+    Input,
+    Json,
+    LockTimeout,
+    MaxDeletes,
+    NoColor,
+    Quiet,
+    StateFile,
+    Target,
+    Var,
+    VarFile,
+)
+from ..running import run_apply
+from ..workspace import seconds_of
+from .apply import Expect, NoWait
+
+Confirm = Annotated[
+    list[str],
+    typer.Option(
+        "--confirm", metavar="CLUSTER", help="Cluster id; one for each provider instance."
+    ),
+]
+
+
+def destroy(
+    confirm: Confirm = [],
+    expect: Expect = None,
+    no_wait: NoWait = False,
+    target: Target = [],
+    exclude: Exclude = [],
+    max_deletes: MaxDeletes = None,
+    var: Var = [],
+    var_file: VarFile = [],
+    state: StateFile = None,
+    lock_timeout: LockTimeout = "0s",
+    json: Json = False,
+    no_color: NoColor = False,
+    quiet: Quiet = False,
+    input: Input = True,
+) -> None:
+    """Delete all objects of this state; what prevent_destroy protects stays."""
+    ask = Ask(
+        Options(Mode.DESTROY, tuple(target), tuple(exclude), max_deletes=max_deletes),
+        None,
+        expect,
+        None,
+        (),
+        not no_wait,
+        seconds_of(lock_timeout, "--lock-timeout"),
+        "destroy",
+        tuple(confirm),
+    )
+    console = Console.standard(no_color=no_color, interactive=input)
+    run_apply(ask, Inputs.of(var, var_file), state, console, json=json, quiet=quiet, detail=True)

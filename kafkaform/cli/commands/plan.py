@@ -1,0 +1,92 @@
+"""`kafkaform plan`: what would an apply do? Reads only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...core.errors import StorageError
+from ...plan.codec import encode
+from ...plan.model import Mode, Options, Plan
+from ...render.markdown import markdown
+from ..configuration import Inputs
+from ..console import Console
+from ..flags import (
+    Adopt,
+    Exclude,
+    FailOn,
+    Input,
+    Json,
+    MaxDeletes,
+    NoColor,
+    Quiet,
+    StateFile,
+    Target,
+    Var,
+    VarFile,
+)
+from ..planning import check_fail_on, read_only_plan, refuse_if_blocked
+from ..screen import screen
+from ..workspace import open_workspace
+
+Out = Annotated[Path | None, typer.Option("--out", help="Save the plan to this file.")]
+Comment = Annotated[
+    Path | None, typer.Option("--comment", help="Write a Markdown review comment to this file.")
+]
+
+
+def plan(
+    out: Out = None,
+    comment: Comment = None,
+    destroy: Annotated[bool, typer.Option("--destroy", help="Plan to delete all.")] = False,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="0 no changes, 2 changes, 1 error.")
+    ] = False,
+    concise: Annotated[bool, typer.Option("--concise", help="One line a change.")] = False,
+    target: Target = [],
+    exclude: Exclude = [],
+    adopt: Adopt = [],
+    max_deletes: MaxDeletes = None,
+    fail_on: FailOn = [],
+    var: Var = [],
+    var_file: VarFile = [],
+    state: StateFile = None,
+    json: Json = False,
+    no_color: NoColor = False,
+    quiet: Quiet = False,
+    input: Input = True,
+) -> None:
+    """Show what an apply would change, and why what is blocked is blocked."""
+    console = Console.standard(no_color=no_color, interactive=input)
+    mode = Mode.DESTROY if destroy else Mode.NORMAL
+    options = Options(mode, tuple(target), tuple(exclude), tuple(adopt), max_deletes)
+    conditions = check_fail_on(fail_on)
+    with screen(console, json=json, quiet=quiet, detail=not concise) as shown:
+        space = open_workspace(Inputs.of(var, var_file), state)
+        made = read_only_plan(space, options, shown.progress)
+        shown.plan(made)
+        _save(made, out, comment)
+        if out is not None:
+            shown.note(f'Saved to {out}. To apply exactly this plan: kafkaform apply "{out}"')
+    refuse_if_blocked(made, conditions)
+    if detailed_exitcode and (made.effective or made.outputs):
+        raise typer.Exit(2)
+
+
+def _save(made: Plan, out: Path | None, comment: Path | None) -> None:
+    """Write the plan file and the review comment. Raises StorageError."""
+    command = f"kafkaform apply --expect {made.token}"
+    for path, text in (
+        (out, encode(made) if out else b""),
+        (comment, markdown(made, command=command).encode() if comment else b""),
+    ):
+        if path is None:
+            continue
+        try:
+            path.write_bytes(text)
+        except OSError as error:
+            raise StorageError(
+                f"{path} cannot be written: {error.strerror}", "Choose another place."
+            ) from None

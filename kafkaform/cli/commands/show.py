@@ -1,0 +1,57 @@
+"""`kafkaform show [PLAN]`: a saved plan, or the state, for people or programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...core.canonical import dumps
+from ...core.errors import UsageError
+from ...plan.codec import decode
+from ...render.human import human
+from ...render.jsonplan import to_json
+from ...render.markdown import markdown
+from ..console import Console
+from ..flags import NoColor, StateFile
+from ..workspace import open_store
+from .state import row_lines, state_data
+
+
+def show(
+    plan_file: Annotated[Path | None, typer.Argument(metavar="[PLAN]")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Terraform's plan JSON, or state.")] = False,
+    comment: Annotated[bool, typer.Option("--markdown", help="A review comment.")] = False,
+    no_color: NoColor = False,
+    state: StateFile = None,
+) -> None:
+    """Show a saved plan, or without one what the state holds."""
+    console = Console.standard(no_color=no_color)
+    if plan_file is None:
+        _show_state(console, state, json=json)
+        return
+    try:
+        data = plan_file.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"{plan_file} cannot be read: {error.strerror}", "Save one: `kafkaform plan -out=FILE`."
+        ) from None
+    plan = decode(data, str(plan_file))
+    if json:
+        console.out(dumps(to_json(plan)))
+    elif comment:
+        console.out(markdown(plan, command=f"kafkaform apply --expect {plan.token}"))
+    else:
+        console.out(human(plan, colour=console.colour, width=console.width))
+
+
+def _show_state(console: Console, state_file: Path | None, *, json: bool) -> None:
+    state = open_store(state_file).backend.load().state
+    if json:
+        console.out(dumps(state_data(state)))
+    elif state is None or not state.objects:
+        console.out("The state is empty.")
+    else:
+        for _, row in sorted(state.objects.items()):
+            console.lines(row_lines(row))

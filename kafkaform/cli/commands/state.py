@@ -1,0 +1,154 @@
+"""`kafkaform state list|show|rm|mv`: what is recorded, and small repairs of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...audit.event import Kind, state_body, timestamp
+from ...audit.journal import Journal
+from ...core.address import matches, parse_address
+from ...core.canonical import dumps
+from ...core.clock import SystemClock
+from ...core.errors import UsageError
+from ...core.head import Head
+from ...core.resource import Identity
+from ...core.value import FrozenMap
+from ...render.text import inline, value
+from ...state.edit import commit, move, with_head, without_address
+from ...state.model import Row, State
+from ..console import Console
+from ..flags import LockTimeout, StateFile
+from ..workspace import lock_info, new_run_id, open_store, seconds_of, who
+
+app = typer.Typer(help="The recorded state.", no_args_is_help=True)
+Json = Annotated[bool, typer.Option("--json", help="For programs.")]
+Address = Annotated[str, typer.Argument(metavar="ADDRESS")]
+
+
+@app.command("list")
+def list_(
+    pattern: Annotated[str, typer.Argument(metavar="[GLOB]")] = "*", state: StateFile = None
+) -> None:
+    """List the addresses that own something, one a line."""
+    found = open_store(state).backend.load().state
+    rows = found.objects.values() if found else ()
+    names = sorted({owner for row in rows for owner in row.owners if matches(pattern, owner)})
+    Console.standard().lines(inline(name) for name in names)
+
+
+@app.command()
+def show(address: Address, json: Json = False, state: StateFile = None) -> None:
+    """Show what an address owns."""
+    found = open_store(state).backend.load().state
+    rows = found.owned_by(address) if found else ()
+    if not rows:
+        raise UsageError(f"{address} owns nothing", "`kafkaform state list` shows all addresses.")
+    console = Console.standard()
+    for row in rows:
+        if json:
+            console.out(dumps(_row_data(row)))
+        else:
+            console.lines(row_lines(row))
+
+
+@app.command()
+def rm(address: Address, state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
+    """Forget what an address owns; the objects stay as they are."""
+    _edit("state rm", state, lock_timeout, lambda before: without_address(before, address))
+    Console.standard().out(f"{address} owns nothing any more; the objects themselves stay.")
+
+
+@app.command()
+def mv(
+    source: Annotated[str, typer.Argument()],
+    target: Annotated[str, typer.Argument()],
+    state: StateFile = None,
+    lock_timeout: LockTimeout = "0s",
+) -> None:
+    """Rename an address in the state, as its block was renamed."""
+    try:
+        parse_address(target)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    _edit("state mv", state, lock_timeout, lambda before: move(before, source, target))
+    Console.standard().out(f"{source} is now {target}.")
+
+
+def _edit(
+    command: str, state_file: Path | None, lock_timeout: str, change: Callable[[State], State]
+) -> None:
+    """Edit under the lock; the log records it before the state holds it."""
+    store, clock, run = open_store(state_file), SystemClock(), new_run_id()
+    store.backend.check_writable()
+    timeout = seconds_of(lock_timeout, "--lock-timeout")
+    info = lock_info(run, command, timestamp(clock.now()))
+    with store.backend.lock(info, timeout, clock):
+        loaded = store.backend.load()
+        if loaded.state is None:
+            raise UsageError("there is no state here", "Check the folder (-chdir) and --state.")
+        before, after = loaded.state, change(loaded.state)
+        touched = _touched(before, after)
+        journal = Journal(store.sink, clock, run, who(), before.lineage)
+        body = state_body(before.serial + 1, loaded.version or "", command, touched)
+        record = journal.write(Kind.STATE, body)
+        anchored = with_head(after, Head(record.seq, record.hash))
+        store.backend.save(commit(before, anchored), loaded.version)
+
+
+def _touched(before: State, after: State) -> list[Identity]:
+    return [
+        identity
+        for identity in before.objects.keys() | after.objects.keys()
+        if before.objects.get(identity) != after.objects.get(identity)
+    ]
+
+
+def row_lines(row: Row) -> Iterator[str]:
+    """One row as people read it: its owner, what it is, and its attributes."""
+    yield f"# {inline(', '.join(row.owners))}"
+    yield f"{row.identity.kind} {inline(row.identity.key)} ({row.identity.instance})"
+    about = {"id": row.incarnation, "protected": row.protected, "owner": row.owner}
+    for name, item in about.items():
+        if item is not None:
+            yield f"  {name} = {value(item)}"
+    for name, item in sorted(row.attributes.items()):
+        if isinstance(item, FrozenMap):
+            yield f"  {name}:"
+            yield from (f"    {inline(k)} = {value(v)}" for k, v in sorted(item.items()))
+        else:
+            yield f"  {name} = {value(item)}"
+    yield ""
+
+
+def state_data(state: State | None) -> dict[str, Any]:
+    """The state as data for programs."""
+    if state is None:
+        return {"format_version": "1.0", "resources": []}
+    rows = [_row_data(row) for _, row in sorted(state.objects.items())]
+    return {
+        "format_version": "1.0",
+        "lineage": state.lineage,
+        "serial": state.serial,
+        "providers": state.providers,
+        "outputs": state.outputs,
+        "resources": rows,
+    }
+
+
+def _row_data(row: Row) -> dict[str, Any]:
+    return {
+        "instance": row.identity.instance,
+        "type": row.identity.kind,
+        "identity": row.identity.key,
+        "addresses": row.owners,
+        "id": row.incarnation,
+        "protected": row.protected,
+        "values": row.attributes,
+        "owner": row.owner,
+        "labels": row.labels,
+        "depends_on": row.depends_on,
+    }

@@ -1,0 +1,48 @@
+"""`kafkaform validate`: is the configuration sound? Offline, needs no broker and no state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from ...core.canonical import dumps
+from ...core.diagnostics import Severity, has_errors
+from ...provider.registry import Registry
+from ...render.diagnostics import diagnostic_data
+from ..configuration import Inputs, load_desired
+from ..console import Console
+from ..flags import Json, NoColor, Var, VarFile
+
+
+def validate(
+    var: Var = [],
+    var_file: VarFile = [],
+    json: Json = False,
+    no_color: NoColor = False,
+) -> None:
+    """Check the configuration without a broker: every fault with its place and advice."""
+    console = Console.standard(no_color=no_color)
+    inputs = Inputs.of(var, var_file)
+    found = load_desired(Path.cwd(), inputs, Registry(), offline=True)
+    faults = found.diagnostics
+    errors = sum(1 for item in faults if item.severity is Severity.ERROR)
+    if json:
+        console.out(
+            dumps(
+                {
+                    "format_version": "1.0",
+                    "valid": not errors,
+                    "error_count": errors,
+                    "warning_count": len(faults) - errors,
+                    "diagnostics": [diagnostic_data(item) for item in faults],
+                }
+            )
+        )
+    else:
+        console.diagnostics(faults)
+        if not has_errors(faults):
+            count = len(found.declared)
+            console.out(f"The configuration is valid: {count} object(s) declared.")
+    if errors:
+        raise typer.Exit(1)

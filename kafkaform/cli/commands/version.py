@@ -1,0 +1,35 @@
+"""`kafkaform version`: what is installed."""
+
+from __future__ import annotations
+
+import platform
+from typing import Annotated
+
+import typer
+
+from ... import __version__
+from ...core.canonical import dumps
+from ...provider.registry import Registry
+from ..console import Console
+
+
+def version(json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+    """Show the versions of kafkaform, its providers and Python."""
+    registry = Registry()
+    providers = {name: registry.package(name) for name in registry.names}
+    console = Console.standard()
+    if json:
+        console.out(
+            dumps(
+                {
+                    "kafkaform_version": __version__,
+                    "platform": f"{platform.system().lower()}_{platform.machine()}",
+                    "python_version": platform.python_version(),
+                    "provider_selections": providers,
+                }
+            )
+        )
+        return
+    console.out(f"kafkaform {__version__}")
+    console.lines(f"  provider {name}: {package}" for name, package in providers.items())
+    console.out(f"  Python {platform.python_version()} on {platform.system()}")

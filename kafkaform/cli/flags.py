@@ -1,0 +1,50 @@
+"""Flags that several commands share, spelled as Terraform spells them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Var = Annotated[
+    list[str], typer.Option("--var", metavar="NAME=VALUE", help="Set an input variable.")
+]
+VarFile = Annotated[
+    list[Path], typer.Option("--var-file", help="Read input variables from this file.")
+]
+StateFile = Annotated[
+    Path | None,
+    typer.Option("--state", help="The state file; default: kafkaform.state.json here."),
+]
+Target = Annotated[
+    list[str],
+    typer.Option("--target", help="Only this address or glob, and what it depends on."),
+]
+Exclude = Annotated[
+    list[str],
+    typer.Option("--exclude", help="Not this address or glob, nor what depends on it."),
+]
+Adopt = Annotated[
+    list[str],
+    typer.Option("--adopt", help="Take over live objects whose address this glob names."),
+]
+MaxDeletes = Annotated[
+    int | None,
+    typer.Option("--max-deletes", min=0, help="Allow at most this many deletions."),
+]
+FailOn = Annotated[
+    list[str],
+    typer.Option("--fail-on", help="Exit 8 if the plan has deletes, blocked or drift."),
+]
+Json = Annotated[bool, typer.Option("--json", help="JSON lines for programs.")]
+NoColor = Annotated[bool, typer.Option("--no-color", help="No colours.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+LockTimeout = Annotated[
+    str,
+    typer.Option("--lock-timeout", help="How long to wait for the state lock, such as 60s."),
+]
+AutoApprove = Annotated[
+    bool, typer.Option("--auto-approve", "--force", help="Do not ask; apply what is planned.")
+]
+Input = Annotated[bool, typer.Option("--input/--no-input", help="May questions be asked?")]

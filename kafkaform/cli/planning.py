@@ -1,0 +1,118 @@
+"""From a workspace to a plan: load, gather, make. Takes no lock and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from .. import __version__
+from ..audit.event import seconds, timestamp
+from ..audit.index import Index, pending
+from ..core.change import Action
+from ..core.errors import Blocked, UsageError
+from ..core.progress import Report
+from ..plan.build import Header, make_plan
+from ..plan.model import Options, Plan
+from ..plan.observe import Look, gather
+from ..provider.contract import Session
+from ..state.model import State, new_state
+from .configuration import outputs_with
+from .workspace import Workspace, connected, display, read_log
+
+SETTLE_WINDOW_SECONDS = 60.0
+FAIL_ON = ("deletes", "blocked", "drift")
+
+
+def read_only_plan(space: Workspace, options: Options, report: Report) -> Plan:
+    """The plan of `plan` and `show`: state and log as they are, open intents as pending."""
+    state = space.backend.load().state or new_state("")
+    found = read_log(space.sink, state)
+    with connected(space, state) as sessions:
+        return plan_now(space, sessions, state, found, options, report)
+
+
+def plan_now(
+    space: Workspace,
+    sessions: Mapping[str, Session],
+    state: State,
+    found: Index,
+    options: Options,
+    report: Report,
+) -> Plan:
+    """Read the world and make the plan."""
+    desired = space.desired
+    world = gather(
+        sessions,
+        desired,
+        state,
+        space.clock,
+        settle=_settle(space, sessions, found),
+        report=report,
+    )
+    desired = replace(desired, outputs=outputs_with(space.desired, space.inputs, sessions))
+    return make_plan(
+        desired,
+        world,
+        state,
+        pending(found),
+        {i: p for i, p in space.providers.items() if i in world},
+        Look(sessions, world),
+        options,
+        _header(space, state),
+    )
+
+
+def _settle(space: Workspace, sessions: Mapping[str, Session], found: Index) -> float:
+    """How long a missing object must stay missing: reads lag for a while after a write."""
+    last = max((seconds(run.time) for run in found.runs.values()), default=0.0)
+    if space.clock.now() - last > SETTLE_WINDOW_SECONDS:
+        return 0.0
+    timeouts = (float(s.facts.values.get("operation_timeout", 30)) for s in sessions.values())
+    return max(timeouts, default=0.0)
+
+
+def _header(space: Workspace, state: State) -> Header:
+    head = state.audit_head
+    return Header(
+        created=timestamp(space.clock.now()),
+        kafkaform_version=__version__,
+        audit_head=f"{head.seq}/{head.hash}" if head else "",
+        display=display(space),
+    )
+
+
+def refuse_if_blocked(plan: Plan, fail_on: Sequence[str]) -> None:
+    """Raises Blocked for what stops an apply, and for --fail-on conditions that hold."""
+    stopping = list(plan.blocked(stopping=True))
+    if stopping:
+        raise Blocked(
+            f"{len(stopping)} change(s) cannot be made: "
+            + ", ".join(change.address for change in stopping[:5])
+            + (" ..." if len(stopping) > 5 else ""),
+            "The plan names the reason and what to do for each. --exclude goes round one that "
+            "cannot be read.",
+        )
+    held = [name for name in fail_on if _holds(plan, name)]
+    if held:
+        raise Blocked(
+            f"--fail-on: the plan has {' and '.join(held)}", "Look at the plan; nothing was sent."
+        )
+
+
+def check_fail_on(names: Sequence[str]) -> tuple[str, ...]:
+    """The conditions of --fail-on, which may be comma-separated. Raises UsageError."""
+    conditions = tuple(part for name in names for part in name.split(",") if part)
+    for name in conditions:
+        if name not in FAIL_ON:
+            raise UsageError(
+                f"--fail-on {name!r} is not a condition", f"It is one of: {', '.join(FAIL_ON)}."
+            )
+    return conditions
+
+
+def _holds(plan: Plan, condition: str) -> bool:
+    if condition == "deletes":
+        return plan.count(Action.DELETE) > 0
+    if condition == "drift":
+        return bool(plan.drifted)
+    return any(plan.blocked(stopping=False))

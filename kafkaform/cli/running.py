@@ -1,0 +1,52 @@
+"""One apply or destroy from the command line: run it, show it, end with its exit code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from ..core.address import parse_address
+from ..core.diagnostics import Range
+from ..core.resource import Import
+from .applying import Ask, apply
+from .configuration import Inputs, recorded
+from .console import Console
+from .screen import screen
+from .workspace import Workspace, open_workspace
+
+COMMAND_LINE = Range("command line", 1, 1, 1, 1)
+
+
+def run_apply(
+    ask: Ask,
+    inputs: Inputs,
+    state_file: Path | None,
+    console: Console,
+    *,
+    json: bool,
+    quiet: bool,
+    detail: bool,
+) -> None:
+    """Apply and show what came of it. Raises the error that the exit code stands for."""
+    with screen(console, json=json, quiet=quiet, detail=detail) as shown:
+        space = _with_import(open_workspace(inputs, state_file), ask)
+        done = apply(space, ask, shown)
+        if done.already:
+            shown.note(f"Already applied by run {done.already}; everything is still so.")
+        if done.report is None:
+            return
+        shown.result(done.report, done.run)
+        shown.outputs(recorded(done.state.outputs))
+        error = done.report.error()
+    if error is not None:
+        raise error
+
+
+def _with_import(space: Workspace, ask: Ask) -> Workspace:
+    """The workspace with the import that the command line asks for."""
+    if ask.imported is None:
+        return space
+    address, key = ask.imported
+    block = Import(parse_address(address), key, COMMAND_LINE)
+    desired = replace(space.desired, imports=(*space.desired.imports, block))
+    return replace(space, desired=desired)

@@ -1,0 +1,86 @@
+"""The nouns of one apply from the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ..apply.ledger import Ledger
+from ..apply.recover import Recovered
+from ..apply.report import Report
+from ..audit.index import Index
+from ..core.change import Outcome
+from ..core.progress import Report as ReportTo
+from ..plan.model import Options, Plan
+from ..provider.contract import Session
+from ..state.model import State
+from .workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """How this apply was asked for. plan_file: a saved plan; expect: a reviewed token; how: how
+    it is approved if nobody is asked (`auto_approve`); wait: poll for visibility; confirm: the
+    cluster ids whose objects a destroy may delete; imported: (address, id) to record only."""
+
+    options: Options
+    plan_file: Path | None = None
+    expect: str | None = None
+    how: str | None = None
+    fail_on: tuple[str, ...] = ()
+    wait: bool = True
+    lock_timeout: float = 0.0
+    command: str = "apply"
+    confirm: tuple[str, ...] = ()
+    imported: tuple[str, str] | None = None
+
+
+class Screen(Protocol):
+    """What an apply shows and asks while it runs."""
+
+    @property
+    def progress(self) -> ReportTo: ...
+
+    def recovered(self, found: Recovered) -> None: ...
+
+    def plan(self, plan: Plan) -> None: ...
+
+    def approve(self, plan: Plan) -> bool: ...
+
+    def note(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """plan: what was applied; report: None if nothing was sent; run: its id; already: the
+    earlier run that had applied it whole."""
+
+    plan: Plan
+    state: State
+    run: str
+    report: Report | None = None
+    already: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything that one apply works with, under the lock."""
+
+    space: Workspace
+    ask: Ask
+    screen: Screen
+    sessions: Mapping[str, Session]
+    ledger: Ledger
+    found: Index
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The plan to apply. done: steps of it that an open run has applied; already: the run that
+    had applied all of it."""
+
+    plan: Plan
+    done: Mapping[str, Outcome]
+    already: str = ""

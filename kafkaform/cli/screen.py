@@ -1,0 +1,144 @@
+"""What a plan or an apply shows while it runs: text for people or JSON lines for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from .. import __version__
+from ..apply.recover import Recovered
+from ..apply.report import NEXT, Report
+from ..apply.verify import Invisible
+from ..core.clock import SystemClock
+from ..core.diagnostics import Diagnostics
+from ..core.errors import UsageError
+from ..core.progress import Event, silent
+from ..core.progress import Report as ReportTo
+from ..core.resource import Output
+from ..plan.model import Mode, Plan
+from ..render import stream
+from ..render.human import human
+from ..render.progress import Bars
+from ..render.report import apply_report, apply_summary
+from ..render.text import inline
+from .console import Console
+
+
+@dataclass(slots=True)
+class TextScreen:
+    """For people: plans and results on stdout, progress and questions on stderr."""
+
+    console: Console
+    progress: ReportTo = silent
+    detail: bool = True
+
+    def plan(self, plan: Plan) -> None:
+        self.console.out(
+            human(plan, colour=self.console.colour, width=self.console.width, detail=self.detail)
+        )
+
+    def approve(self, plan: Plan) -> bool:
+        """Only `yes` applies; a destroy asks for the cluster id of each instance."""
+        if not self.console.interactive:
+            raise UsageError(
+                "nobody can be asked here, so the plan is not approved",
+                "Use --auto-approve, or `plan`, review and `apply --expect APPROVAL`.",
+            )
+        if plan.options.mode is Mode.DESTROY:
+            return all(self._type_cluster(name, plan) for name in sorted(plan.instances))
+        answer = self.console.ask('\nApply these changes? Only "yes" is accepted: ')
+        return answer == "yes"
+
+    def _type_cluster(self, instance: str, plan: Plan) -> bool:
+        scope = plan.instances[instance].facts.scope_id
+        question = f'\nEverything of {instance} is destroyed. Type its cluster id "{scope}": '
+        return self.console.ask(question) == scope
+
+    def recovered(self, found: Recovered) -> None:
+        for result in found.closed:
+            status = result.outcome.status.value
+            self.note(f"Recovered {inline(result.change.address)}: {status}.")
+        if found.taken_in:
+            self.note(f"Took {found.taken_in} outcome(s) of an earlier run into the state.")
+
+    def note(self, text: str) -> None:
+        self.console.note(text)
+
+    def result(self, report: Report, run: str) -> None:
+        pairs = ((r.change, r.outcome) for r in report.results)
+        following = "" if report.complete else NEXT
+        self.console.out(
+            "\n" + apply_summary(apply_report(pairs, run, following), colour=self.console.colour)
+        )
+        self._late(report.invisible)
+
+    def _late(self, late: tuple[Invisible, ...]) -> None:
+        for item in late:
+            self.note(f"{inline(item.address)}: applied, not yet visible on broker {item.node}.")
+
+    def outputs(self, outputs: tuple[Output, ...]) -> None:
+        pass
+
+    def diagnostics(self, diagnostics: Diagnostics) -> None:
+        self.console.diagnostics(diagnostics)
+
+
+@dataclass(slots=True)
+class JsonScreen:
+    """For programs: one JSON object a line on stdout, in the shape of Terraform's."""
+
+    console: Console
+    stream: stream.Stream = field(default_factory=lambda: stream.Stream(SystemClock()))
+
+    def progress(self, event: Event) -> None:
+        self._put(stream.progress(event))
+
+    def begin(self) -> None:
+        self._put(stream.version(__version__))
+
+    def plan(self, plan: Plan) -> None:
+        for line in self.stream.lines(stream.plan_events(plan)):
+            self.console.out(line)
+
+    def approve(self, plan: Plan) -> bool:
+        raise UsageError("--json asks no questions", "Use --auto-approve or --expect.")
+
+    def recovered(self, found: Recovered) -> None:
+        for result in found.closed:
+            self._put(stream.apply_result(result.change, result.outcome, 0.0))
+
+    def note(self, text: str) -> None:
+        self._put(stream.log(text))
+
+    def result(self, report: Report, run: str) -> None:
+        for result in report.results:
+            self._put(stream.apply_result(result.change, result.outcome, result.duration_ms / 1000))
+        pairs = ((r.change, r.outcome) for r in report.results)
+        self._put(stream.apply_summary(apply_report(pairs, run)))
+
+    def outputs(self, outputs: tuple[Output, ...]) -> None:
+        self._put(stream.outputs(outputs))
+
+    def diagnostics(self, diagnostics: Diagnostics) -> None:
+        for item in diagnostics:
+            self._put(stream.diagnostic(item))
+
+    def _put(self, event: stream.Data) -> None:
+        self.console.out(self.stream.line(event))
+
+
+Screen = TextScreen | JsonScreen
+
+
+@contextmanager
+def screen(console: Console, *, json: bool, quiet: bool, detail: bool = True) -> Iterator[Screen]:
+    """The screen of one run; progress bars live while the block does."""
+    if json:
+        shown = JsonScreen(console)
+        shown.begin()
+        yield shown
+        return
+    with Bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
+        yield TextScreen(console, bars, detail)

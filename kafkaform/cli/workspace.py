@@ -1,0 +1,179 @@
+"""One configuration folder, opened: files, variables, providers, state and log.
+
+This is where the world enters: the disk, the environment and the clock are read here and
+nowhere below.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..apply.secrets import references, resolve
+from ..audit.chain import trusted
+from ..audit.index import Index, index
+from ..audit.sinks.local import LocalSink
+from ..core.clock import Clock, SystemClock
+from ..core.diagnostics import has_errors
+from ..core.errors import ConfigurationError, UsageError
+from ..core.resource import Desired
+from ..core.value import FrozenMap, SecretRef
+from ..provider.contract import Provider, ResourceType, Session
+from ..provider.registry import Registry
+from ..state.backend import LockInfo
+from ..state.backends.local import LocalBackend
+from ..state.model import State
+from .configuration import Inputs, load_desired
+
+STATE_FILE = "kafkaform.state.json"
+AUDIT_FILE = "kafkaform.audit.jsonl"
+HIDDEN_SETTINGS = re.compile(r"password|secret|key|token|passphrase", re.IGNORECASE)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
+_UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """folder: where the configuration is; desired: what it says; providers: instance -> its
+    provider; inputs: variables as given."""
+
+    folder: Path
+    desired: Desired
+    registry: Registry
+    providers: Mapping[str, Provider]
+    backend: LocalBackend
+    sink: LocalSink
+    inputs: Inputs
+    clock: Clock
+
+    @property
+    def types(self) -> dict[str, ResourceType]:
+        return {n: t for p in self.providers.values() for n, t in p.types.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The state and the log of a folder, without its configuration."""
+
+    folder: Path
+    backend: LocalBackend
+    sink: LocalSink
+
+
+def open_store(state_file: Path | None = None) -> Store:
+    """The store of the current folder; --state moves both files."""
+    folder = Path.cwd()
+    path = folder / (state_file or STATE_FILE)
+    log = path.parent / (AUDIT_FILE if path.name == STATE_FILE else f"{path.stem}.audit.jsonl")
+    return Store(folder, LocalBackend(path), LocalSink(log))
+
+
+def open_workspace(inputs: Inputs, state_file: Path | None = None) -> Workspace:
+    """Read and evaluate the configuration of the current folder.
+
+    Raises ConfigurationError with every fault that was found.
+    """
+    store = open_store(state_file)
+    registry = Registry()
+    desired = load_desired(store.folder, inputs, registry)
+    if has_errors(desired.diagnostics):
+        raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
+    providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
+    return Workspace(
+        store.folder,
+        desired,
+        registry,
+        providers,
+        store.backend,
+        store.sink,
+        inputs,
+        SystemClock(),
+    )
+
+
+@contextmanager
+def connected(space: Workspace, state: State) -> Iterator[Mapping[str, Session]]:
+    """Sessions for every provider instance that is declared or recorded to be used."""
+    used = {d.identity.instance for d in space.desired.declared}
+    used |= {identity.instance for identity in state.objects}
+    with ExitStack() as stack:
+        sessions: dict[str, Session] = {}
+        for instance in sorted(used & space.desired.providers.keys()):
+            config = space.desired.providers[instance].config
+            secrets = resolve(references(config), space.inputs.secret)
+            session = space.providers[instance].open(instance, config, secrets)
+            stack.callback(session.close)
+            sessions[instance] = session
+        yield sessions
+
+
+def display(space: Workspace) -> FrozenMap:
+    """Connection settings by instance, for people: nothing secret, nothing unset."""
+    return FrozenMap(
+        {
+            instance: FrozenMap(
+                {
+                    name: value
+                    for name, value in provider.config.items()
+                    if value is not None
+                    and not isinstance(value, SecretRef)
+                    and not HIDDEN_SETTINGS.search(name)
+                }
+            )
+            for instance, provider in space.desired.providers.items()
+        }
+    )
+
+
+def read_log(sink: LocalSink, state: State | None) -> Index:
+    """The index of the whole log, every record checked. Raises StorageError if one is not what
+    was written, or if the log lacks the record that the state is anchored at."""
+    head = state.audit_head if state else None
+    return index(trusted(sink.lines(), sink.location, head), head)
+
+
+def new_run_id() -> str:
+    """Sorts by time within a second and never collides."""
+    return uuid.uuid4().hex[:12]
+
+
+def who() -> str:
+    """The user who runs this, as CI or the system names them."""
+    for variable in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KAFKAFORM_ACTOR"):
+        if os.environ.get(variable):
+            return os.environ[variable]
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
+
+
+def commit_of(folder: Path) -> str | None:
+    """The git commit that is checked out around this folder, if it can be told."""
+    git = next((p / ".git" for p in (folder, *folder.parents) if (p / ".git").is_dir()), None)
+    try:
+        head = (git / "HEAD").read_text().strip() if git else ""
+        if git and head.startswith("ref: "):
+            head = (git / head[5:]).read_text().strip()
+    except OSError:
+        return None
+    return head or None
+
+
+def lock_info(run: str, command: str, started: str) -> LockInfo:
+    return LockInfo(run, who(), socket.gethostname(), os.getpid(), started, command)
+
+
+def seconds_of(text: str, flag: str) -> float:
+    """`90`, `60s`, `5m` in seconds. Raises UsageError."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{flag} {text!r} is not a duration", "Write it as 30s, 5m or 1h.")
+    return float(match[1]) * _UNITS[match[2]]

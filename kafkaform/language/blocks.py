@@ -1,0 +1,128 @@
+"""The shape of top-level blocks: labels, attributes, nested blocks; what is not there is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ..core.diagnostics import Diagnostic, Diagnostics, Range, suggest
+from ..syntax.nodes import Block, Expression
+from .faults import error
+
+NAME = re.compile(r"[^\W\d][\w-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """labels: what each label is; required, optional: attribute names; blocks: nested blocks;
+    open: further attributes are for somebody else to check."""
+
+    labels: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    open: bool = False
+
+
+SHAPES: Mapping[str, Shape] = {
+    "kafkaform": Shape(optional=("required_version",), blocks=("backend",)),
+    "provider": Shape(("the provider",), open=True),
+    "resource": Shape(("the type", "the name"), open=True),
+    "variable": Shape(
+        ("the name",),
+        optional=("type", "default", "description", "sensitive", "nullable"),
+        blocks=("validation",),
+    ),
+    "locals": Shape(open=True),
+    "output": Shape(
+        ("the name",), required=("value",), optional=("description", "sensitive", "depends_on")
+    ),
+    "removed": Shape(required=("from",), blocks=("lifecycle",)),
+    "import": Shape(required=("to", "id"), optional=("for_each",)),
+    "moved": Shape(required=("from", "to")),
+}
+LATER = ("module", "data", "check", "dynamic")
+"""Blocks that Terraform has and this version does not."""
+VALIDATION = Shape(required=("condition", "error_message"))
+REMOVED_LIFECYCLE = Shape(optional=("destroy",))
+LIFECYCLE = Shape(optional=("prevent_destroy", "adopt", "ignore_changes"))
+BACKEND = Shape(("the kind",), open=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place that is not one node, such as a block's header."""
+
+    range: Range
+    excerpt: str | None
+
+
+def header(block: Block) -> Spot:
+    """The type and labels of a block, as a place."""
+    return Spot(block.header_range, block.excerpt)
+
+
+def shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
+    """What does not fit the shape."""
+    yield from _label_faults(block, shape)
+    if shape.open:
+        return
+    known = (*shape.required, *shape.optional)
+    for name, attribute in block.body.attributes.items():
+        if name not in known:
+            yield _unknown("argument", name, block, Spot(attribute.name_range, attribute.excerpt),
+                           (*known, *shape.blocks))  # fmt: skip
+    for inner in block.body.blocks:
+        if inner.type not in shape.blocks:
+            yield _unknown("block", inner.type, block, header(inner), (*shape.blocks, *known))
+    for name in shape.required:
+        if name not in block.body.attributes:
+            yield error(header(block), f'{title(block)} needs "{name}"')
+
+
+def _unknown(
+    what: str, name: str, block: Block, place: Spot, known: Iterable[str]
+) -> Diagnostic:
+    names = ", ".join(known)
+    detail = f"It may hold {names}." if names else "It holds nothing."
+    return error(place, f'{title(block)} has no {what} "{name}"', detail, suggest(name, known))
+
+
+def _label_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
+    if len(block.labels) != len(shape.labels):
+        wanted = " and ".join(shape.labels) or "no labels"
+        form = " ".join((block.type, *('"…"' for _ in shape.labels), "{ … }"))
+        yield error(
+            header(block),
+            f"A {block.type} block takes {wanted}",
+            f"It has {len(block.labels)} labels.",
+            f"Write {form}.",
+        )
+    for label in block.labels:
+        if not NAME.fullmatch(label.text):
+            yield error(
+                label,
+                f'"{label.text}" is not a name',
+                "A name starts with a letter and holds letters, digits, _ and -.",
+            )
+
+
+def title(block: Block) -> str:
+    """How messages call a block: `variable "zone"`."""
+    return " ".join((block.type, *(f'"{label.text}"' for label in block.labels)))
+
+
+def attribute(block: Block, name: str) -> Expression | None:
+    """The expression of an argument, if it is given."""
+    found = block.body.attributes.get(name)
+    return None if found is None else found.value
+
+
+def single(block: Block, kind: str) -> tuple[Block | None, Diagnostics]:
+    """The nested block of this kind, which may stand there once."""
+    found = [inner for inner in block.body.blocks if inner.type == kind]
+    extra = tuple(
+        error(header(inner), f'{title(block)} has a second "{kind}" block') for inner in found[1:]
+    )
+    return (found[0] if found else None), extra

@@ -1,0 +1,223 @@
+"""Function calls: arguments are converted, checked and unmarked before the function sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+from ..core.diagnostics import suggest
+from ..core.value import SecretRef
+from ..syntax.nodes import Call, Expression
+from ..syntax.parse import parse_template
+from .code import Code, Context, Env
+from .convert import convert
+from .faults import ConvertFault, EvalError, FunctionFault, LimitError
+from .functions.spec import Function, Param
+from .limits import LIMITS
+from .operators import attempt, secret_misuse
+from .values import (
+    FIELDS,
+    SEQUENCES,
+    UNMARKED,
+    Composite,
+    Marked,
+    Marks,
+    Null,
+    Val,
+    marks_of,
+    sealed,
+    unmark,
+    unmark_deep,
+    with_marks,
+)
+
+LAZY = ("try", "can")
+"""Functions whose arguments may fail."""
+TEMPLATE_FILE = "templatefile"
+SPECIAL = (*LAZY, TEMPLATE_FILE)
+
+
+def compile_call(node: Call, context: Context) -> Code:
+    codes = tuple(map(context.code, node.args))
+    if node.name in LAZY and not node.expand:
+        return _compile_lazy(node, codes)
+    if node.name == TEMPLATE_FILE and not node.expand and len(codes) == 2:
+        return _compile_template_file(node, codes, context)
+    function = context.functions.get(node.name)
+    if function is None:
+        return _failing(unknown_function(node, context.functions))
+    if not node.expand:
+        fault = _arity_fault(node, function, len(codes))
+        if fault is not None:
+            return _failing(fault)
+    caller = _Caller(function, node)
+    if node.expand:
+        fixed = codes[:-1]
+        return lambda env: caller.run(
+            [*[code(env) for code in fixed], *_expanded(node, codes[-1], env)], env
+        )
+    return lambda env: caller.run([code(env) for code in codes], env)
+
+
+def _failing(fault: EvalError) -> Code:
+    def run(_: Env) -> NoReturn:
+        raise fault
+
+    return run
+
+
+def unknown_function(node: Call, functions: Mapping[str, Function]) -> EvalError:
+    return EvalError(
+        node, f"There is no function {node.name}", advice=suggest(node.name, (*functions, *SPECIAL))
+    )
+
+
+def _arity_fault(node: Call, function: Function, count: int) -> EvalError | None:
+    if count < len(function.params):
+        problem = f"too few arguments: {function.params[count].name} is missing"
+    elif count > len(function.params) and function.rest is None:
+        problem = f"too many arguments: it takes {len(function.params)}"
+    else:
+        return None
+    return EvalError(node, f"{function.name}() has {problem}", f"Call it {function.usage()}.")
+
+
+def _expanded(node: Call, last: Code, env: Env) -> Sequence[Val]:
+    value, marks = unmark(last(env))
+    if not isinstance(value, SEQUENCES):
+        raise EvalError(node.args[-1], "Only a list, set or tuple can be expanded by `...`")
+    env.budget.admit(len(value.items), node)
+    return [with_marks(item, marks) for item in value.items]
+
+
+class _Caller:
+    """One call of a function in the text."""
+
+    __slots__ = ("function", "node")
+
+    def __init__(self, function: Function, node: Call) -> None:
+        self.function = function
+        self.node = node
+
+    def run(self, given: list[Val], env: Env) -> Val:
+        node, function = self.node, self.function
+        if node.expand and (fault := _arity_fault(node, function, len(given))) is not None:
+            raise fault
+        marks, cost, arguments = UNMARKED, 1, []
+        for index, value in enumerate(given):
+            argument, own = self._prepared(index, value)
+            arguments.append(argument)
+            marks |= own
+            if isinstance(argument, SEQUENCES):
+                cost += len(argument.items)
+            elif isinstance(argument, FIELDS):
+                cost += len(argument.fields)
+        env.budget.charge(1 if function.flat else cost, node)
+        result = self._called(arguments, bool(marks))
+        self._check(result)
+        return with_marks(result, marks)
+
+    def _place(self, index: int | None) -> Expression:
+        if index is None or not self.node.args:
+            return self.node
+        return self.node.args[min(index, len(self.node.args) - 1)]
+
+    def _prepared(self, index: int, value: Val) -> tuple[Val, Marks]:
+        """The argument as the function takes it, and the marks taken off."""
+        function = self.function
+        params = function.params
+        param = params[index] if index < len(params) else function.rest
+        assert param is not None  # the number of arguments was checked
+        try:
+            value = convert(value, param.type)
+        except ConvertFault as fault:
+            raise self._unsuitable(index, param, str(fault)) from None
+        if not param.null and isinstance(unmark(value)[0], Null):
+            raise self._unsuitable(index, param, "it is null")
+        if isinstance(value, str) or param.marked:
+            return value, UNMARKED
+        if function.passes:
+            return unmark(value)
+        if (part := sealed(value)) is not None:
+            raise secret_misuse(self._place(index)) if isinstance(part, SecretRef) else part.defer()
+        if isinstance(value, Marked | Composite) and (marks := marks_of(value)):
+            return unmark_deep(value), marks
+        return value, UNMARKED
+
+    def _unsuitable(self, index: int, param: Param, why: str) -> EvalError:
+        return EvalError(
+            self._place(index),
+            f"The argument {param.name} of {self.function.name}() does not fit",
+            f"Here {why}.",
+            f"Call it {self.function.usage()}.",
+        )
+
+    def _called(self, arguments: list[Val], hide: bool) -> Val:
+        name = self.function.name
+        try:
+            return self.function.call(*arguments)
+        except FunctionFault as fault:
+            message, index = fault.message, fault.argument
+        except (ConvertFault, ValueError) as fault:
+            message, index = str(fault), None
+        detail = "The reason is hidden since an argument is sensitive." if hide else message
+        raise EvalError(self._place(index), f"{name}() cannot be computed", detail)
+
+    def _check(self, result: Val) -> None:
+        size, limit, what = 0, LIMITS.elements, "elements"
+        if isinstance(result, str):
+            size, limit, what = len(result), LIMITS.characters, "characters"
+        elif isinstance(result, SEQUENCES):
+            size = len(result.items)
+        elif isinstance(result, FIELDS):
+            size = len(result.fields)
+        if size > limit:
+            raise LimitError(
+                self.node,
+                f"{self.function.name}() makes {size:,} {what}",
+                f"The limit is {limit:,}.",
+            )
+
+
+def _compile_lazy(node: Call, codes: tuple[Code, ...]) -> Code:
+    if node.name == "can":
+        if len(codes) != 1:
+            return _failing(EvalError(node, "can() takes one argument"))
+        return lambda env: not isinstance(attempt(codes[0], env), EvalError)
+
+    def run(env: Env) -> Val:
+        last: EvalError | None = None
+        for code in codes:
+            result = attempt(code, env)
+            if not isinstance(result, EvalError):
+                return result
+            last = result
+        detail = f"The last one: {last.summary}." if last else "It has no arguments."
+        raise EvalError(node, "None of the arguments of try() can be evaluated", detail)
+
+    return run
+
+
+def _compile_template_file(node: Call, codes: tuple[Code, ...], context: Context) -> Code:
+    path_code, values_code = codes
+    content = _Caller(context.functions["file"], node)
+
+    def run(env: Env) -> Val:
+        path, (values, marks) = path_code(env), unmark(values_code(env))
+        if not isinstance(path, str) or not isinstance(values, FIELDS):
+            raise EvalError(node, "templatefile() takes a path and an object of values")
+        template, faults = parse_template(str(content.run([path], env)), path)
+        if template is None:
+            raise EvalError(node, f"{path} is not a template", faults[0].summary)
+        inner = replace(context, bound=frozenset(values.fields))
+        try:
+            result = inner.code(template)(Env({}, dict(values.fields), env.budget))
+        except LimitError:
+            raise
+        except EvalError as fault:
+            line = fault.place.range.line
+            raise EvalError(node, f"{path}:{line}: {fault.summary}", fault.detail) from None
+        return with_marks(result, marks)
+
+    return run

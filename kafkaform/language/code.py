@@ -1,0 +1,71 @@
+"""Compiled expressions: closures over an environment, built once and run per instance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from ..syntax.nodes import Expression, Lit, walk
+from .faults import Place
+from .functions.spec import Function
+from .limits import Budget
+from .values import Val
+
+
+class Namespace(Protocol):
+    """A first word such as `var` or `kafka_topic`, whose attributes are found on demand."""
+
+    def find(self, name: str, place: Place) -> Val:
+        """The value of `root.name`. Raises EvalError, Poisoned or Deferred."""
+
+    def whole(self, place: Place) -> Val:
+        """The value of the word alone. Raises EvalError."""
+
+
+class Env:
+    """roots: values and namespaces by first word; names: variables of enclosing `for`s."""
+
+    __slots__ = ("budget", "names", "roots")
+
+    def __init__(
+        self, roots: Mapping[str, Namespace], names: dict[str, Val], budget: Budget
+    ) -> None:
+        self.roots = roots
+        self.names = names
+        self.budget = budget
+
+    def inner(self) -> Env:
+        """An environment whose names can be set without touching this one's."""
+        return Env(self.roots, dict(self.names), self.budget)
+
+
+Code = Callable[[Env], Val]
+ITEM = "*"
+"""The name of the current element inside a splat; no identifier can be spelled so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What compiling a node needs. builders: by node class; bound: names of enclosing `for`s."""
+
+    functions: Mapping[str, Function]
+    builders: Mapping[type, Callable[[Any, Context], Code]]
+    bound: frozenset[str] = frozenset()
+
+    def code(self, node: Expression) -> Code:
+        return self.builders[type(node)](node, self)
+
+    def binding(self, *names: str | None) -> Context:
+        """The context inside a `for` that sets these names."""
+        return replace(self, bound=self.bound.union(name for name in names if name is not None))
+
+
+def weight(node: Expression) -> int:
+    """How many steps one evaluation of the expression takes, inner loops aside."""
+    return sum(1 for _ in walk(node))
+
+
+def literal(node: Expression) -> str | None:
+    """The text of a string without interpolation, or None."""
+    return node.value if isinstance(node, Lit) and isinstance(node.value, str) else None

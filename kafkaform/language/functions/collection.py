@@ -1,0 +1,308 @@
+"""Functions that pick from and rearrange lists, maps, tuples and objects."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from ...core.schema import ANY, NUMBER, STRING, list_of
+from ..convert import convert
+from ..faults import FunctionFault
+from ..limits import LIMITS
+from ..numbers import Number, add
+from ..types import describe_value
+from ..unify import unify
+from ..values import (
+    EMPTY_OBJECT,
+    FIELDS,
+    SEQUENCES,
+    UNMARKED,
+    Fields,
+    ListVal,
+    MapVal,
+    Null,
+    ObjectVal,
+    Sequence,
+    SetVal,
+    TupleVal,
+    Val,
+    equal,
+    key_of,
+    type_of,
+    unmark,
+    with_marks,
+)
+from .spec import Function, Param, any_list, number, string, strings, value
+from .string import graphemes, whole
+
+
+def sequence(given: Val, argument: int = 0) -> Sequence:
+    """The argument as a list, set or tuple. Raises FunctionFault."""
+    if isinstance(given, SEQUENCES):
+        return given
+    raise FunctionFault(f"a list is needed, this is {describe_value(given)}", argument)
+
+
+def mapping(given: Val, argument: int = 0) -> Fields:
+    """The argument as a map or object. Raises FunctionFault."""
+    if isinstance(given, FIELDS):
+        return given
+    raise FunctionFault(f"a map or object is needed, this is {describe_value(given)}", argument)
+
+
+def _like(source: Sequence, items: tuple[Val, ...]) -> Val:
+    """A list of these items if the source has an element type, else a tuple."""
+    return TupleVal(items) if isinstance(source, TupleVal) else ListVal(source.element, items)
+
+
+def _length(given: Val) -> Val:
+    if isinstance(given, str):
+        return len(graphemes(given))
+    if isinstance(given, FIELDS):
+        return len(given.fields)
+    if isinstance(given, SEQUENCES):
+        return len(given.items)
+    raise FunctionFault("a string or a collection is needed", 0)
+
+
+def _lookup(given: Val, key: str, *default: Val) -> Val:
+    source = mapping(given)
+    if len(default) > 1:
+        raise FunctionFault("it takes a map, a key and perhaps a default", 2)
+    fallback = [
+        convert(each, source.element) if isinstance(source, MapVal) else each for each in default
+    ]
+    if key in source.fields:
+        return source.fields[key]
+    if not fallback:
+        raise FunctionFault("the key is not there and no default is given", 1)
+    return fallback[0]
+
+
+def _merge(*maps: Val) -> Val:
+    fields: dict[str, Val] = {}
+    kinds = set()
+    for index, each in enumerate(maps):
+        if isinstance(each, Null) and each.type.kind in ("map", "object", "any"):
+            each = each if each.type.kind == "map" else EMPTY_OBJECT
+        else:
+            fields.update(mapping(each, index).fields)
+        kinds.add(type_of(each))
+    only = kinds.pop() if len(kinds) == 1 else None
+    return MapVal(only.element, fields) if only and only.element else ObjectVal(fields)
+
+
+def _concat(*lists: Val) -> Val:
+    given = [sequence(each, index) for index, each in enumerate(lists)]
+    if any(isinstance(each, SetVal) for each in given):
+        raise FunctionFault("a set has no order; use tolist(…) first")
+    if not given:
+        raise FunctionFault("it needs at least one list")
+    kinds = [each.type for each in given]
+    kind = unify(kinds) if all(k.kind == "list" for k in kinds) else None
+    if kind is not None:
+        converted = [sequence(convert(each, kind)) for each in given]
+        return ListVal(kind.element or ANY, tuple(i for each in converted for i in each.items))
+    return TupleVal(tuple(item for each in given for item in each.items))
+
+
+def _flatten(given: Val) -> Val:
+    items: list[Val] = []
+    marks = UNMARKED
+    waiting = list(reversed(sequence(given).items))
+    while waiting:
+        item = waiting.pop()
+        inner, own = unmark(item)
+        if isinstance(inner, SEQUENCES):
+            marks |= own
+            waiting.extend(reversed(inner.items))
+        else:
+            items.append(item)
+        if len(items) + len(waiting) > LIMITS.elements:
+            raise FunctionFault(f"the result has more than {LIMITS.elements:,} elements")
+    return with_marks(TupleVal(tuple(items)), marks)
+
+
+def _keys(given: Val) -> Val:
+    source = mapping(given)
+    names = tuple(sorted(source.fields))
+    return TupleVal(names) if isinstance(source, ObjectVal) else ListVal(STRING, names)
+
+
+def _values(given: Val) -> Val:
+    source = mapping(given)
+    items = tuple(source.fields[name] for name in sorted(source.fields))
+    return TupleVal(items) if isinstance(source, ObjectVal) else ListVal(source.element, items)
+
+
+def _zipmap(keys: ListVal, given: Val) -> Val:
+    source = sequence(given, 1)
+    if isinstance(source, SetVal):
+        raise FunctionFault("a set has no order; use tolist(…) first", 1)
+    if len(keys.items) != len(source.items):
+        raise FunctionFault(f"there are {len(keys.items)} keys and {len(source.items)} values")
+    fields, marks = {}, UNMARKED
+    for key, item in zip(keys.items, source.items, strict=True):
+        name, own = unmark(key)
+        if not isinstance(name, str):
+            raise FunctionFault("a key is null", 0)
+        fields[name], marks = item, marks | own
+    made = ObjectVal(fields) if isinstance(source, TupleVal) else MapVal(source.element, fields)
+    return with_marks(made, marks)
+
+
+def _contains(given: Val, wanted: Val) -> Val:
+    return any(equal(item, wanted) for item in sequence(given).items)
+
+
+def _index(given: Val, wanted: Val) -> Val:
+    for position, item in enumerate(sequence(given).items):
+        if equal(item, wanted):
+            return position
+    raise FunctionFault("the value is not in the list", 1)
+
+
+def _distinct(source: ListVal) -> Val:
+    unique: dict[Any, Val] = {}
+    for item in source.items:
+        unique.setdefault(key_of(item), item)
+    return ListVal(source.element, tuple(unique.values()))
+
+
+def _compact(source: ListVal) -> Val:
+    kept = (item for item in source.items if item != "" and not isinstance(item, Null))
+    return ListVal(STRING, tuple(kept))
+
+
+def _coalescelist(*lists: Val) -> Val:
+    for index, each in enumerate(lists):
+        if not isinstance(each, Null) and sequence(each, index).items:
+            return each
+    raise FunctionFault("every list is empty or null")
+
+
+def _one(given: Val) -> Val:
+    items = sequence(given).items
+    if len(items) > 1:
+        raise FunctionFault(f"a list with one element or none is needed, it has {len(items)}", 0)
+    if items:
+        return items[0]
+    return Null(ANY if isinstance(given, TupleVal) else type_of(given).element or ANY)
+
+
+def _element(given: Val, position: Number) -> Val:
+    source, at = sequence(given), whole(position, 1, "the index")
+    if isinstance(source, SetVal):
+        raise FunctionFault("a set has no order; use tolist(…) first", 0)
+    if not source.items:
+        raise FunctionFault("the list is empty", 0)
+    return source.items[at % len(source.items)]
+
+
+def _sort(source: ListVal) -> Val:
+    if any(isinstance(item, Null) for item in source.items):
+        raise FunctionFault("the list holds null", 0)
+    return ListVal(STRING, tuple(sorted(source.items, key=key_of)))
+
+
+def _reverse(given: Val) -> Val:
+    source = sequence(given)
+    return _like(source, tuple(reversed(source.items)))
+
+
+def _slice(given: Val, start: Number, end: Number) -> Val:
+    source = sequence(given)
+    if isinstance(source, SetVal):
+        raise FunctionFault("a set has no order; use tolist(…) first", 0)
+    first, last = whole(start, 1, "the start"), whole(end, 2, "the end")
+    if not 0 <= first <= last <= len(source.items):
+        raise FunctionFault(f"it needs 0 <= start <= end <= {len(source.items)}")
+    return _like(source, source.items[first:last])
+
+
+def _chunklist(source: ListVal, size: Number) -> Val:
+    width = whole(size, 1, "the size")
+    if width < 0:
+        raise FunctionFault("the size cannot be negative", 1)
+    step = width or max(len(source.items), 1)
+    chunks: tuple[Val, ...] = tuple(
+        ListVal(source.element, source.items[at : at + step])
+        for at in range(0, len(source.items), step)
+    )
+    return ListVal(source.type, chunks)
+
+
+def _range(*bounds: Number) -> Val:
+    if not 1 <= len(bounds) <= 3:
+        raise FunctionFault("it takes an end, a start and an end, or also a step")
+    start, end = (0, bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
+    step: Number = 1 if start <= end else -1
+    if len(bounds) == 3:
+        step = bounds[2]
+    if not step or (end - start) * step < 0:
+        raise FunctionFault("the step never reaches the end")
+    if abs(Decimal(end - start) / Decimal(step)) > LIMITS.elements:
+        raise FunctionFault(f"it would have more than {LIMITS.elements:,} elements")
+    items: list[Val] = []
+    current: Number = start
+    while (current < end) if step > 0 else (current > end):
+        items.append(current)
+        current = add(current, step)
+    return ListVal(NUMBER, tuple(items))
+
+
+def _matchkeys(source: ListVal, keys: ListVal, wanted: ListVal) -> Val:
+    if len(source.items) != len(keys.items):
+        raise FunctionFault(f"there are {len(source.items)} values and {len(keys.items)} keys")
+    kind = unify((keys.element, wanted.element))
+    if kind is None:
+        raise FunctionFault("keys and searched keys must be of one type")
+    searched = {key_of(convert(item, kind)) for item in wanted.items}
+    pairs = zip(source.items, keys.items, strict=True)
+    found = (item for item, key in pairs if key_of(convert(key, kind)) in searched)
+    return ListVal(source.element, tuple(found))
+
+
+def _transpose(given: Val) -> Val:
+    turned: dict[str, list[Val]] = {}
+    for name, items in sorted(mapping(given).fields.items()):
+        listed = convert(items, list_of(STRING))
+        for item in sequence(listed).items:
+            if not isinstance(item, str):
+                raise FunctionFault("a list holds null", 0)
+            turned.setdefault(item, []).append(name)
+    element = list_of(STRING)
+    return MapVal(element, {name: ListVal(STRING, tuple(found)) for name, found in turned.items()})
+
+
+FUNCTIONS = (
+    Function("chunklist", _chunklist, (any_list(), number("size")), passes=True),
+    Function("coalescelist", _coalescelist, (), value("lists", null=True), passes=True),
+    Function("compact", _compact, (strings(),)),
+    Function("concat", _concat, (), value("lists"), passes=True),
+    Function("contains", _contains, (value("list"), value("value", null=True))),
+    Function("distinct", _distinct, (any_list(),)),
+    Function("element", _element, (value("list"), number("index")), passes=True, flat=True),
+    Function("flatten", _flatten, (value("list"),), passes=True),
+    Function("index", _index, (value("list"), value())),
+    Function("keys", _keys, (value("map"),), passes=True),
+    Function("length", _length, (value(),), passes=True, flat=True),
+    Function(
+        "lookup",
+        _lookup,
+        (value("map"), string("key")),
+        Param("default", null=True, marked=True),
+        passes=True,
+        flat=True,
+    ),
+    Function("matchkeys", _matchkeys, (any_list("values"), any_list("keys"), any_list("search"))),
+    Function("merge", _merge, (), value("maps", null=True), passes=True),
+    Function("one", _one, (value("list"),), passes=True, flat=True),
+    Function("range", _range, (), number("bounds")),
+    Function("reverse", _reverse, (value("list"),), passes=True),
+    Function("slice", _slice, (value("list"), number("start"), number("end")), passes=True),
+    Function("sort", _sort, (strings(),)),
+    Function("transpose", _transpose, (Param("map"),)),
+    Function("values", _values, (value("map"),), passes=True),
+    Function("zipmap", _zipmap, (strings("keys"), value("values")), passes=True),
+)

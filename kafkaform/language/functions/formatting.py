@@ -1,0 +1,159 @@
+"""`format` and `formatlist`: verbs `%[flags][width][.precision][[index]]letter`."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from ...core.schema import BOOL, NUMBER, STRING
+from ..convert import convert
+from ..faults import ConvertFault, FunctionFault
+from ..limits import LIMITS
+from ..numbers import PRECISION, Number
+from ..values import SEQUENCES, ListVal, Null, Val, text
+from .encoding import quoted, to_json
+from .spec import Function, Param, string
+from .string import graphemes
+
+_VERB = re.compile(r"%(?:%|([0#\-+ ]*)([1-9]\d*)?(?:\.(\d*))?(?:\[([1-9]\d*)\])?([a-zA-Z]))")
+_INTEGERS = {"b": "b", "d": "d", "o": "o", "x": "x", "X": "X"}
+_FLOATS = "eEfgG"
+
+
+def _format(template: str, *arguments: Val) -> Val:
+    pieces: list[str] = []
+    position, following, highest = 0, 1, 0
+    while (sign := template.find("%", position)) >= 0:
+        pieces.append(template[position:sign])
+        verb = _VERB.match(template, sign)
+        if verb is None:
+            raise FunctionFault(f"there is no verb after the % at character {sign + 1}", 0)
+        position = verb.end()
+        if verb[5] is None:
+            pieces.append("%")
+            continue
+        index = int(verb[4] or following)
+        following, highest = index + 1, max(highest, index)
+        if index > len(arguments):
+            raise FunctionFault(f"{verb[0]} needs argument {index}, there are {len(arguments)}")
+        pieces.append(_verb(verb, arguments[index - 1]))
+    if highest < len(arguments):
+        raise FunctionFault(f"there are more arguments than verbs: {highest} are used")
+    return text("".join(pieces) + template[position:])
+
+
+def _verb(verb: re.Match[str], value: Val) -> str:
+    flags, width, letter = verb[1], int(verb[2] or 0), verb[5]
+    if width > LIMITS.digits or int(verb[3] or 0) > LIMITS.digits:
+        raise FunctionFault(f"{verb[0]} is wider than {LIMITS.digits} characters", 0)
+    precision = None if verb[3] is None else int(verb[3] or 0)
+    if isinstance(value, Null) and letter != "v":
+        raise FunctionFault(f"{verb[0]} cannot show null")
+    try:
+        if letter == "v":
+            return _padded(_as_is(value, "#" in flags), flags, width)
+        if letter == "t":
+            return "true" if convert(value, BOOL) else "false"
+        if letter in "sq":
+            return _padded(_text(value, letter, precision), flags, width)
+        if letter in _INTEGERS or letter in _FLOATS:
+            return _number(convert(value, NUMBER), flags, width, precision, letter)
+    except ConvertFault as fault:
+        raise FunctionFault(f"{verb[0]}: {fault}") from None
+    raise FunctionFault(f"there is no verb %{letter}", 0)
+
+
+def _as_is(value: Val, sharp: bool) -> str:
+    if isinstance(value, str) and not sharp:
+        return value
+    if isinstance(value, int | Decimal) and not isinstance(value, bool) and not sharp:
+        return _shortest(value, "e")
+    return to_json(value)
+
+
+def _text(value: Val, letter: str, precision: int | None) -> str:
+    shown = str(convert(value, STRING))
+    if precision:
+        shown = "".join(graphemes(shown)[:precision])
+    return quoted(shown) if letter == "q" else shown
+
+
+def _padded(shown: str, flags: str, width: int) -> str:
+    missing = width - len(graphemes(shown))
+    if missing <= 0:
+        return shown
+    fill = ("0" if "0" in flags else " ") * missing
+    return shown + fill if "-" in flags else fill + shown
+
+
+def _number(value: Val, flags: str, width: int, precision: int | None, letter: str) -> str:
+    if not isinstance(value, int | Decimal):
+        raise FunctionFault("a number is needed")
+    digits = _digits(-value if value < 0 else value, flags, precision, letter)
+    sign = "-" if value < 0 else "+" if "+" in flags else " " if " " in flags else ""
+    missing = width - len(sign) - len(digits)
+    if missing <= 0:
+        return sign + digits
+    if "-" in flags:
+        return sign + digits + " " * missing
+    return sign + "0" * missing + digits if "0" in flags else " " * missing + sign + digits
+
+
+def _digits(value: Number, flags: str, precision: int | None, letter: str) -> str:
+    if letter in _INTEGERS:
+        if not isinstance(value, int):
+            raise FunctionFault(f"%{letter} needs a whole number")
+        prefix = {"x": "0x", "X": "0X", "o": "0", "b": "0b"}.get(letter, "") if "#" in flags else ""
+        return prefix + format(value, letter).zfill(precision or 0)
+    if letter in "gG" and precision is None:
+        return _shortest(value, "E" if letter == "G" else "e")
+    places = 6 if precision is None else precision
+    if letter == "f":
+        return format(Decimal(value), f".{places}f")
+    if letter in "eE":
+        return _exponent(format(Decimal(value), f".{places}{letter}"))
+    return _significant(value, max(places, 1), "E" if letter == "G" else "e")
+
+
+def _significant(value: Number, places: int, letter: str) -> str:
+    rounded = Decimal(format(Decimal(value), f".{places - 1}e"))
+    return _general(rounded, places, letter)
+
+
+def _shortest(value: Number, letter: str) -> str:
+    exact = PRECISION.plus(Decimal(value))
+    return ("-" if value < 0 else "") + _general(abs(exact), 6, letter)
+
+
+def _general(value: Decimal, places: int, letter: str) -> str:
+    """As %e if the exponent is below -4 or reaches `places`, else as %f; no trailing zeros."""
+    exponent = value.adjusted() if value else 0
+    mantissa = "".join(map(str, value.as_tuple().digits)).rstrip("0") or "0"
+    if -4 <= exponent < places:
+        shown = format(value, "f")
+        return shown.rstrip("0").rstrip(".") if "." in shown else shown
+    point = f".{mantissa[1:]}" if len(mantissa) > 1 else ""
+    return f"{mantissa[0]}{point}{letter}{exponent:+03d}"
+
+
+def _exponent(shown: str) -> str:
+    """Go writes at least two digits of an exponent."""
+    return re.sub(r"([eE][+-])(\d)$", r"\g<1>0\2", shown)
+
+
+def _formatlist(template: str, *arguments: Val) -> Val:
+    lengths = {len(a.items) for a in arguments if isinstance(a, SEQUENCES)}
+    if len(lengths) > 1:
+        raise FunctionFault("all lists must be of one length")
+    count = lengths.pop() if lengths else 1
+    rows = (
+        [a.items[row] if isinstance(a, SEQUENCES) else a for a in arguments] for row in range(count)
+    )
+    return ListVal(STRING, tuple(_format(template, *row) for row in rows))
+
+
+_ARGUMENTS = Param("values", null=True)
+FUNCTIONS = (
+    Function("format", _format, (string("template"),), _ARGUMENTS),
+    Function("formatlist", _formatlist, (string("template"),), _ARGUMENTS),
+)

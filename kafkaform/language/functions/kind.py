@@ -1,0 +1,66 @@
+"""Functions that change or look at types and marks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, map_of, set_of
+from ..convert import convert
+from ..faults import FunctionFault
+from ..unify import unify
+from ..values import (
+    SECRET,
+    SENSITIVE,
+    Null,
+    Val,
+    marks_of,
+    type_of,
+    unmark,
+    with_marks,
+)
+from .spec import Function, Param
+
+_TARGETS = {
+    "tostring": STRING,
+    "tonumber": NUMBER,
+    "tobool": BOOL,
+    "tolist": list_of(ANY),
+    "toset": set_of(ANY),
+    "tomap": map_of(ANY),
+}
+
+
+def _conversion(want: Type) -> Callable[[Val], Val]:
+    return lambda value: convert(value, want)
+
+
+def _sensitive(value: Val) -> Val:
+    return with_marks(value, frozenset({SENSITIVE}))
+
+
+def _nonsensitive(value: Val) -> Val:
+    inner, marks = unmark(value)
+    return with_marks(inner, marks - {SENSITIVE, SECRET})
+
+
+def _issensitive(value: Val) -> Val:
+    return SENSITIVE in marks_of(value)
+
+
+def _coalesce(*values: Val) -> Val:
+    kind = unify(type_of(value) for value in values if type_of(value) != ANY)
+    for value in values:
+        if isinstance(value, Null) or value == "":
+            continue
+        return value if kind is None else convert(value, kind)
+    raise FunctionFault("every argument is null or an empty string")
+
+
+_RAW = Param("value", ANY, null=True, marked=True)
+FUNCTIONS = (
+    *(Function(name, _conversion(kind), (_RAW,), passes=True) for name, kind in _TARGETS.items()),
+    Function("sensitive", _sensitive, (_RAW,), passes=True, flat=True),
+    Function("nonsensitive", _nonsensitive, (_RAW,), passes=True, flat=True),
+    Function("issensitive", _issensitive, (_RAW,), passes=True, flat=True),
+    Function("coalesce", _coalesce, (), Param("values", ANY, null=True), passes=True),
+)

@@ -1,0 +1,70 @@
+"""Functions over sets, and the two that sum up lists of conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from itertools import product
+from math import prod
+from typing import Any
+
+from ...core.schema import ANY, BOOL, Type, list_of, set_of
+from ..convert import convert
+from ..faults import FunctionFault
+from ..limits import LIMITS
+from ..unify import unify
+from ..values import ListVal, SetVal, TupleVal, Val, key_of, set_value
+from .collection import sequence
+from .spec import Function, Param, any_set, value
+
+Keys = frozenset[Any]
+
+
+def _operation(combine: Callable[[Keys, Keys], Keys]) -> Callable[..., Val]:
+    def run(*sets: SetVal) -> Val:
+        kinds = [each.element for each in sets if each.items or each.element != ANY]
+        element = unify(kinds) if kinds else ANY
+        if element is None:
+            raise FunctionFault("the sets must be of one type")
+        given = [convert(each, set_of(element)) for each in sets]
+        same = [each for each in given if isinstance(each, SetVal)]
+        items = {key_of(item): item for each in same for item in each.items}
+        kept = reduce(combine, (each.keys for each in same))
+        return set_value(element, (items[key] for key in kept))
+
+    return run
+
+
+def _setproduct(*sets: Val) -> Val:
+    if len(sets) < 2:
+        raise FunctionFault("it needs at least two sets or lists")
+    given = [sequence(each, index) for index, each in enumerate(sets)]
+    count = prod(len(each.items) for each in given)
+    if count > LIMITS.elements:
+        raise FunctionFault(f"the result would have {count:,} elements, over {LIMITS.elements:,}")
+    uniform = [sequence(convert(each, list_of(ANY))) for each in given]
+    kinds = tuple(each.element for each in uniform if isinstance(each, ListVal))
+    rows = [TupleVal(items) for items in product(*(each.items for each in uniform))]
+    element = Type("tuple", items=kinds)
+    if any(isinstance(each, SetVal) for each in given):
+        return set_value(element, rows)
+    return ListVal(element, tuple(rows))
+
+
+def _all(conditions: ListVal) -> Val:
+    return all(item is True for item in conditions.items)
+
+
+def _any(conditions: ListVal) -> Val:
+    return any(item is True for item in conditions.items)
+
+
+_CONDITIONS = (Param("conditions", list_of(BOOL)),)
+FUNCTIONS = (
+    Function("alltrue", _all, _CONDITIONS),
+    Function("anytrue", _any, _CONDITIONS),
+    Function("setintersection", _operation(Keys.intersection), (any_set(),), any_set("sets")),
+    Function("setproduct", _setproduct, (), value("sets"), passes=True),
+    Function("setsubtract", _operation(Keys.difference), (any_set("from"), any_set("remove"))),
+    Function("setunion", _operation(Keys.union), (any_set(),), any_set("sets")),
+)

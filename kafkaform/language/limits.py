@@ -1,0 +1,55 @@
+"""Bounds on what evaluation may build, against hostile pull requests (architecture §8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .faults import LimitError, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """elements: of one collection; instances: of all resources together; steps: expressions
+    evaluated and elements handled in a run; characters: of one string; size: characters and
+    elements of one whole value; depth: collections inside each other; digits: of a number."""
+
+    elements: int = 100_000
+    instances: int = 200_000
+    steps: int = 5_000_000
+    characters: int = 1024 * 1024
+    size: int = 32 * 1024 * 1024
+    depth: int = 100
+    digits: int = 1_000
+
+
+LIMITS = Limits()
+
+
+class Budget:
+    """What is left of the evaluation steps of one run."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, steps: int = LIMITS.steps) -> None:
+        self.left = steps
+
+    def charge(self, steps: int, place: Place) -> None:
+        """Take steps away. Raises LimitError at `place` when none are left."""
+        self.left -= steps
+        if self.left < 0:
+            raise LimitError(
+                place,
+                "The configuration takes too many steps to evaluate",
+                f"A run may take {LIMITS.steps:,} steps; loops inside loops are the usual cause.",
+                "Compute the value once in a local value, or split the configuration.",
+            )
+
+    def admit(self, count: int, place: Place) -> None:
+        """Refuse a collection of `count` elements before it is built, else charge for it."""
+        if count > LIMITS.elements:
+            raise LimitError(
+                place,
+                f"A collection of {count:,} elements is too large",
+                f"A collection may have {LIMITS.elements:,} elements.",
+            )
+        self.charge(count, place)

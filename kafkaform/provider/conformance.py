@@ -1,0 +1,344 @@
+"""The acceptance test of a provider: each check is one promise of the contract.
+
+A `Fixture` says how to reach one system, what its objects look like and how to touch them
+behind the tool's back; the checks know nothing else about it. A simulated system and the real
+one behind the same types pass the same checks, so that the simulation cannot drift.
+
+    @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+    def test_conformance(check, fixture):
+        check(fixture)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+from ..core.change import Action, Change, Evidence, OutcomeStatus
+from ..core.diagnostics import has_errors
+from ..core.errors import KafkaformError
+from ..core.resource import Absent, CoverageKind, Depth, Failed, FaultClass, Hidden, Observed
+from ..core.value import EMPTY, FrozenMap
+from .workbench import Bench, Edit, Fixture, agrees, require, require_fault, require_sound
+
+Check = Callable[[Fixture], None]
+
+
+def a_created_object_has_an_incarnation(fixture: Fixture) -> None:
+    """The outcome of a create names the incarnation that later reads show."""
+    with Bench(fixture) as bench:
+        attributes = fixture.fresh(EMPTY)
+        outcome = bench.create(attributes)
+        require(outcome.status is OutcomeStatus.APPLIED, f"create gave {outcome}")
+        require(outcome.incarnation is not None, "the outcome of a create has no incarnation")
+        seen = bench.wait_seen(attributes)
+        require(seen.incarnation == outcome.incarnation, "the read shows another incarnation")
+
+
+def an_applied_target_is_what_is_observed(fixture: Fixture) -> None:
+    """After an apply the target of the same declaration asks for nothing more. What a target
+    leaves to the system (None) is the system's."""
+    with Bench(fixture) as bench:
+        attributes = fixture.fresh(EMPTY)
+        made = bench.target(attributes, None)
+        bench.create(attributes)
+        seen = bench.wait_seen(attributes)
+        require(agrees(made, seen.attributes), f"asked for {made}, got {seen.attributes}")
+        again = bench.target(attributes, seen)
+        require(agrees(again, seen.attributes), f"{again} still differs from {seen.attributes}")
+        require(again == bench.target(attributes, seen), "target is not deterministic")
+        steps = bench.steps(bench.change(Action.UPDATE, attributes, seen, again))
+        require(not steps, f"an object that is as asked gets steps: {steps}")
+
+
+def canonical_is_idempotent(fixture: Fixture) -> None:
+    """Observed attributes are canonical already, and canonical twice is canonical once."""
+    with Bench(fixture) as bench:
+        canonical, facts = fixture.type.canonical, bench.session.facts
+        for edit in fixture.edits:
+            once = canonical(fixture.fresh(edit.start), facts)
+            require(canonical(once, facts) == once, f"canonical changes its own result: {once}")
+        attributes = fixture.fresh(EMPTY)
+        fixture.make(attributes)
+        seen = bench.wait_seen(attributes).attributes
+        require(canonical(seen, facts) == seen, f"observed is not canonical: {seen}")
+
+
+def creating_what_exists_is_never_applied(fixture: Fixture) -> None:
+    """An object that came up between plan and apply makes the create a converged failure."""
+    with Bench(fixture) as bench:
+        attributes = fixture.fresh(EMPTY)
+        fixture.make(attributes)
+        before = bench.wait_seen(attributes)
+        require_fault(bench.create(attributes), FaultClass.CONVERGED)
+        require(bench.wait_seen(attributes) == before, "the refused create changed the object")
+
+
+def one_bad_item_leaves_the_others_alone(fixture: Fixture) -> None:
+    """A refused item fails by itself; the others of its batch are applied, in order."""
+    with Bench(fixture) as bench:
+        good = [fixture.fresh(EMPTY) for _ in range(2)]
+        objects = [good[0], fixture.fresh(fixture.bad), good[1]]
+        batch = bench.batch([bench.creation(attributes) for attributes in objects])
+        outcomes = bench.send(batch)
+        require_fault(outcomes[1], FaultClass.DEFINITE)
+        for index in (0, 2):
+            require(outcomes[index].status is OutcomeStatus.APPLIED, f"{outcomes[index]}")
+        for attributes in good:
+            bench.wait_seen(attributes)
+        bench.wait(objects[1], lambda reading: isinstance(reading, Absent), "is absent")
+
+
+def an_object_named_twice_is_not_made_twice(fixture: Fixture) -> None:
+    """Two creates of one object in a batch: at most one is applied, and the world agrees."""
+    with Bench(fixture) as bench:
+        attributes = fixture.fresh(EMPTY)
+        once = bench.creation(attributes)
+        outcomes = bench.send(bench.batch([once, replace(once, id=f"{once.id}again")]))
+        applied = [o for o in outcomes if o.status is OutcomeStatus.APPLIED]
+        require(len(applied) <= 1, "both creates of one object are reported as applied")
+        there = Observed if applied else Absent
+        bench.wait(attributes, lambda reading: isinstance(reading, there), there.__name__)
+
+
+def edits_end_as_expected(fixture: Fixture) -> None:
+    """Every edit of the fixture's table is applied, or fails with the fault of its class."""
+    with Bench(fixture) as bench:
+        for edit in fixture.edits:
+            _try(bench, edit)
+
+
+def a_removed_path_says_what_takes_effect(fixture: Fixture) -> None:
+    """The reading before a removal holds the value that takes effect after it."""
+    with Bench(fixture) as bench:
+        for edit in (edit for edit in fixture.edits if edit.fallbacks):
+            attributes = fixture.fresh(edit.start)
+            fixture.make(attributes)
+            fallbacks = bench.wait_seen(attributes).fallbacks
+            for path, value in edit.fallbacks.items():
+                require(
+                    fallbacks.get(path) == value,
+                    f"{path} falls back to {fallbacks.get(path)!r}, expected {value!r}",
+                )
+
+
+def preflight_changes_nothing(fixture: Fixture) -> None:
+    """A dry run of a create, an update and a delete leaves the world as it was, so that the
+    real requests still find what the dry run found."""
+    with Bench(fixture) as bench:
+        attributes = fixture.fresh(EMPTY)
+        create = bench.batch([bench.creation(attributes)])
+        verdict = bench.preflight(create)[0]
+        require(verdict.fault is None, f"the dry run refuses a good create: {verdict}")
+        require(bench.only(bench.send(create)).status is OutcomeStatus.APPLIED, "created before")
+        before = bench.wait_seen(attributes)
+        for change in _harmless(bench, attributes, before):
+            for batch in bench.batches(bench.steps(change)):
+                bench.preflight(batch)
+        fixture.clock.sleep(1.0)
+        require(bench.wait_seen(attributes) == before, "a dry run changed the object")
+
+
+def preflight_refuses_what_apply_refuses(fixture: Fixture) -> None:
+    """A step with remote evidence that the system would refuse is refused in the dry run."""
+    with Bench(fixture) as bench:
+        step = bench.creation(fixture.fresh(fixture.bad))
+        if step.evidence is not Evidence.REMOTE:
+            return
+        verdict = bench.preflight(bench.batch([step]))[0]
+        require(verdict.fault is not None, "the dry run passed what the system refuses")
+        require(verdict.evidence is Evidence.REMOTE, f"evidence is {verdict.evidence}")
+
+
+def delete_takes_only_that_incarnation(fixture: Fixture) -> None:
+    """An object that was recreated after the plan survives the delete of its predecessor."""
+    with Bench(fixture) as bench:
+        attributes = fixture.fresh(EMPTY)
+        fixture.make(attributes)
+        before = bench.wait_seen(attributes)
+        fixture.recreate(attributes)
+        recreated = bench.wait(
+            attributes,
+            lambda r: isinstance(r, Observed) and r.incarnation != before.incarnation,
+            "shows another incarnation",
+        )
+        change = bench.change(Action.DELETE, attributes, before, None)
+        verdict = bench.preflight(bench.batch(bench.steps(change)))[0]
+        require(verdict.fault is not None, "the dry run passes the delete of a recreated object")
+        outcome = bench.only(bench.make_true(change))
+        require_fault(outcome, FaultClass.CONVERGED)
+        require(bench.wait_seen(attributes) == recreated, "the recreated object was touched")
+
+
+def delete_makes_absent(fixture: Fixture) -> None:
+    """A delete of the living incarnation is applied, and the object becomes absent."""
+    with Bench(fixture) as bench:
+        attributes = fixture.fresh(EMPTY)
+        fixture.make(attributes)
+        change = bench.change(Action.DELETE, attributes, bench.wait_seen(attributes), None)
+        outcome = bench.only(bench.make_true(change))
+        require(outcome.status is OutcomeStatus.APPLIED, f"delete gave {outcome}")
+        bench.wait(attributes, lambda reading: isinstance(reading, Absent), "is absent")
+        require_fault(bench.only(bench.make_true(change)), FaultClass.CONVERGED)
+
+
+def steps_are_deterministic(fixture: Fixture) -> None:
+    """Same change and facts, same steps: unique ids, positive weights, known predecessors,
+    paths of the change alone."""
+    with Bench(fixture) as bench:
+        for edit in fixture.edits:
+            if edit.checked:
+                continue
+            attributes = fixture.fresh(edit.start)
+            fixture.make(attributes)
+            change = bench.planned(edit, attributes)
+            steps = bench.steps(change)
+            require(steps == bench.steps(change), "steps differ between two calls")
+            require_sound(change, steps)
+
+
+def a_listing_is_honest(fixture: Fixture) -> None:
+    """The administrator's listing holds a new object; nobody's partial listing is complete."""
+    with Bench(fixture) as bench, Bench(fixture, privileged=False) as nobody:
+        attributes = fixture.fresh(EMPTY)
+        fixture.make(attributes)
+        identity = bench.identity(attributes)
+        for depth in Depth:
+            bench.wait_listed(identity, depth)
+            hidden = nobody.session.sweep(identity.kind, depth)
+            require(not hidden.items, "the fixture's ordinary user sees objects")
+            kind = hidden.coverage.kind
+            require(kind is not CoverageKind.COMPLETE, "an empty listing claims to be complete")
+
+
+def what_is_hidden_is_never_absent(fixture: Fixture) -> None:
+    """Read by name without the right to see, an existing and a missing object both are
+    Hidden, with the right that is missing."""
+    with Bench(fixture, privileged=False) as nobody:
+        existing, missing = fixture.fresh(EMPTY), fixture.fresh(EMPTY)
+        fixture.make(existing)
+        ids = [nobody.identity(existing), nobody.identity(missing)]
+        for reading in nobody.read(ids).values():
+            require(isinstance(reading, Hidden), f"a hidden object reads as {reading}")
+            require(isinstance(reading, Hidden) and bool(reading.right), "no right is named")
+
+
+def what_is_missing_is_absent(fixture: Fixture) -> None:
+    """The administrator reads a missing object as absent, beside one that is there."""
+    with Bench(fixture) as bench:
+        existing, missing = fixture.fresh(EMPTY), fixture.fresh(EMPTY)
+        fixture.make(existing)
+        bench.wait_seen(existing)
+        ids = [bench.identity(existing), bench.identity(missing)]
+        readings = bench.read(ids)
+        require(isinstance(readings[ids[0]], Observed), f"{readings[ids[0]]}")
+        require(isinstance(readings[ids[1]], Absent), f"{readings[ids[1]]}")
+
+
+def every_node_can_be_asked(fixture: Fixture) -> None:
+    """A read at each live node answers; a read at a node that is not there fails as such."""
+    with Bench(fixture) as bench:
+        attributes = fixture.fresh(EMPTY)
+        fixture.make(attributes)
+        identity = bench.identity(attributes)
+        for node in bench.session.facts.nodes:
+            bench.wait(attributes, lambda r: isinstance(r, Observed), f"is seen at {node}", node)
+        reading = bench.read([identity], at="999999")[identity]
+        require(isinstance(reading, Failed), f"a node that is not there answers {reading}")
+
+
+def what_is_forbidden_fails_as_such(fixture: Fixture) -> None:
+    """Without rights a create fails with a permission fault, in the dry run too, and says
+    what to ask for."""
+    with Bench(fixture) as bench, Bench(fixture, privileged=False) as nobody:
+        attributes = fixture.fresh(EMPTY)
+        batch = nobody.batch([bench.creation(attributes)])
+        verdict = nobody.preflight(batch)[0]
+        require(verdict.fault is not None, "the dry run passed what is forbidden")
+        outcome = nobody.only(nobody.send(batch))
+        require_fault(outcome, FaultClass.PERMISSION)
+        require(bool(outcome.fault and outcome.fault.advice), "no advice which right to ask for")
+        identity = bench.identity(attributes)
+        require(isinstance(bench.read([identity])[identity], Absent), "it was made all the same")
+
+
+def after_close_nothing_happens(fixture: Fixture) -> None:
+    """A closed session fails cleanly: a fault or a KafkaformError, and no effect."""
+    with Bench(fixture) as bench:
+        closed = Bench(fixture)
+        attributes = fixture.fresh(EMPTY)
+        batch = closed.batch([closed.creation(attributes)])
+        identity = closed.identity(attributes)
+        closed.session.close()
+        closed.session.close()
+        readings = _quietly(lambda: list(closed.session.read([identity]).values()))
+        require(all(isinstance(r, Failed) for r in readings), f"a closed session read {readings}")
+        outcomes = _quietly(lambda: list(closed.session.apply(batch, {})))
+        require(all(o.status is OutcomeStatus.FAILED for o in outcomes), f"{outcomes}")
+        require(isinstance(bench.read([identity])[identity], Absent), "a closed session wrote")
+
+
+def _try(bench: Bench, edit: Edit) -> None:
+    fixture, attributes = bench.fixture, bench.fixture.fresh(edit.start)
+    fixture.make(attributes)
+    change = bench.planned(edit, attributes)
+    errors = has_errors(fixture.type.check(change, bench.session.facts))
+    require(errors is edit.checked, f"{edit.name}: check finds {'an' if errors else 'no'} error")
+    if edit.checked:
+        return
+    if edit.meanwhile:
+        fixture.alter(attributes, edit.meanwhile)
+    outcomes = bench.make_true(change)
+    if edit.expect is not None:
+        require_fault(bench.only(outcomes), edit.expect)
+        return
+    require(bool(outcomes), f"{edit.name}: nothing is sent")
+    for outcome in outcomes:
+        require(outcome.status is OutcomeStatus.APPLIED, f"{edit.name}: {outcome}")
+    bench.wait(
+        attributes,
+        lambda r: isinstance(r, Observed) and agrees(change.after or EMPTY, r.attributes),
+        f"is as {edit.name} made it: {change.after}",
+    )
+
+
+def _harmless(bench: Bench, attributes: FrozenMap, before: Observed) -> Iterator[Change]:
+    for edit in bench.fixture.edits:
+        if not edit.start and not edit.checked and edit.expect is None:
+            after = bench.target(attributes.with_items(edit.wish), before)
+            yield bench.change(Action.UPDATE, attributes, before, after)
+    yield bench.change(Action.DELETE, attributes, before, None)
+
+
+T = TypeVar("T")
+
+
+def _quietly(call: Callable[[], list[T]]) -> list[T]:
+    try:
+        return call()
+    except KafkaformError:
+        return []
+
+
+CHECKS: tuple[Check, ...] = (
+    a_created_object_has_an_incarnation,
+    an_applied_target_is_what_is_observed,
+    canonical_is_idempotent,
+    creating_what_exists_is_never_applied,
+    one_bad_item_leaves_the_others_alone,
+    an_object_named_twice_is_not_made_twice,
+    edits_end_as_expected,
+    a_removed_path_says_what_takes_effect,
+    preflight_changes_nothing,
+    preflight_refuses_what_apply_refuses,
+    delete_takes_only_that_incarnation,
+    delete_makes_absent,
+    steps_are_deterministic,
+    a_listing_is_honest,
+    what_is_hidden_is_never_absent,
+    what_is_missing_is_absent,
+    every_node_can_be_asked,
+    what_is_forbidden_fails_as_such,
+    after_close_nothing_happens,
+)

@@ -1,0 +1,306 @@
+"""What the conformance checks work with: a system's fixture, and a bench that plans and
+sends single changes to it while it watches the form of every answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from types import TracebackType
+from typing import Protocol, TypeVar
+
+from ..core.change import (
+    Action,
+    Batch,
+    Change,
+    Outcome,
+    OutcomeStatus,
+    PathChange,
+    Step,
+    Verdict,
+)
+from ..core.clock import Clock
+from ..core.resource import (
+    CoverageKind,
+    Depth,
+    Facts,
+    FaultClass,
+    Identity,
+    Observed,
+    Reading,
+    Sweep,
+)
+from ..core.value import EMPTY, FrozenMap
+from .contract import ResourceType, Session
+
+INSTANCE = "conformance"
+"""The provider instance that a fixture opens its sessions for."""
+
+PATIENCE = 15.0
+"""Seconds for which a read may miss a write that was acknowledged."""
+
+POLL = 0.1
+
+T = TypeVar("T")
+
+
+class Violation(AssertionError):
+    """The provider broke a promise of the contract."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change of a live object and what must come of it.
+
+    start: declared attributes over those of a new object; wish: what is declared over `start`
+    next; meanwhile: what somebody else makes of the object between plan and apply; expect: the
+    class of the fault, None = applied; checked: the type's `check` alone finds the fault;
+    fallbacks: what the reading before must say takes effect once a path is removed.
+    """
+
+    name: str
+    start: FrozenMap = EMPTY
+    wish: FrozenMap = EMPTY
+    meanwhile: FrozenMap = EMPTY
+    expect: FaultClass | None = None
+    checked: bool = False
+    fallbacks: FrozenMap = EMPTY
+
+
+class Fixture(Protocol):
+    """How to reach one system and what its objects look like.
+
+    clock: what waiting for a write to be seen sleeps on; edits: what can be done to an object;
+    bad: attributes over those of a new object that the system refuses as such.
+    """
+
+    @property
+    def type(self) -> ResourceType: ...
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def edits(self) -> Sequence[Edit]: ...
+
+    @property
+    def bad(self) -> FrozenMap: ...
+
+    def open(self, *, privileged: bool) -> Session:
+        """A new session of INSTANCE, as an administrator or as somebody who may neither see
+        nor do anything."""
+
+    def fresh(self, given: FrozenMap) -> FrozenMap:
+        """Declared attributes of an object that nothing else uses, with these laid over."""
+
+    def make(self, attributes: FrozenMap) -> None:
+        """Create this object behind the tool's back."""
+
+    def alter(self, attributes: FrozenMap, given: FrozenMap) -> None:
+        """Lay these over the live object behind the tool's back."""
+
+    def recreate(self, attributes: FrozenMap) -> None:
+        """Delete the object and create it again behind the tool's back."""
+
+
+class Bench:
+    """One session of a fixture; closes it at the end."""
+
+    def __init__(self, fixture: Fixture, *, privileged: bool = True) -> None:
+        self.fixture = fixture
+        self.session = fixture.open(privileged=privileged)
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.session.close()
+
+    @property
+    def facts(self) -> Facts:
+        return self.session.facts
+
+    def identity(self, attributes: FrozenMap) -> Identity:
+        return Identity(INSTANCE, self.fixture.type.name, self.fixture.type.key(attributes))
+
+    def target(self, attributes: FrozenMap, observed: Observed | None) -> FrozenMap:
+        """The whole object that these declared attributes ask for."""
+        canonical = self.fixture.type.canonical(attributes, self.facts)
+        return self.fixture.type.target(canonical, observed, self.facts, False)
+
+    def change(
+        self,
+        action: Action,
+        attributes: FrozenMap,
+        before: Observed | None,
+        after: FrozenMap | None,
+    ) -> Change:
+        """From what was read to what shall be; None is not there."""
+        identity = self.identity(attributes)
+        old = None if before is None else before.attributes
+        return Change(
+            identity=identity,
+            address=f"{identity.kind}.conformance",
+            action=action,
+            before=old,
+            after=after,
+            paths=tuple(_paths(old, after)),
+            incarnation=None if before is None else before.incarnation,
+        )
+
+    def planned(self, edit: Edit, attributes: FrozenMap) -> Change:
+        """The change that this edit asks of the live object."""
+        before = self.wait_seen(attributes)
+        after = self.target(attributes.with_items(edit.wish), before)
+        return self.change(Action.UPDATE, attributes, before, after)
+
+    def steps(self, change: Change) -> tuple[Step, ...]:
+        return self.fixture.type.steps(change, self.facts)
+
+    def creation(self, attributes: FrozenMap) -> Step:
+        """The one step that creates this object."""
+        after = self.target(attributes, None)
+        steps = self.steps(self.change(Action.CREATE, attributes, None, after))
+        require(len(steps) == 1, f"a create has {len(steps)} steps")
+        return steps[0]
+
+    def batch(self, steps: Sequence[Step]) -> Batch:
+        """These steps, which share one request, in one batch."""
+        return Batch("1", INSTANCE, steps[0].request, tuple(steps))
+
+    def batches(self, steps: Sequence[Step]) -> Iterator[Batch]:
+        """The steps in their order, neighbours of equal request together."""
+        for _, group in groupby(steps, key=lambda step: step.request):
+            yield self.batch(list(group))
+
+    def send(self, batch: Batch) -> Sequence[Outcome]:
+        """Apply, and check that each step got one outcome of good form, in order."""
+        outcomes = self.session.apply(batch, {})
+        _require_order(batch, [outcome.step for outcome in outcomes])
+        for outcome in outcomes:
+            sound = (outcome.fault is None) is (outcome.status is OutcomeStatus.APPLIED)
+            require(sound, f"status and fault do not fit: {outcome}")
+        return outcomes
+
+    def preflight(self, batch: Batch) -> Sequence[Verdict]:
+        """Dry run, and check that each step got one verdict, in order."""
+        verdicts = self.session.preflight(batch)
+        _require_order(batch, [verdict.step for verdict in verdicts])
+        return verdicts
+
+    def make_true(self, change: Change) -> list[Outcome]:
+        """Send every step of a change."""
+        return [out for batch in self.batches(self.steps(change)) for out in self.send(batch)]
+
+    def create(self, attributes: FrozenMap) -> Outcome:
+        """Send the create of this object."""
+        return self.only(self.send(self.batch([self.creation(attributes)])))
+
+    def only(self, outcomes: Sequence[Outcome]) -> Outcome:
+        require(len(outcomes) == 1, f"expected one outcome, got {len(outcomes)}")
+        return outcomes[0]
+
+    def read(self, ids: Sequence[Identity], at: str | None = None) -> Mapping[Identity, Reading]:
+        """Read, and check that every id got an answer about itself."""
+        readings = self.session.read(ids, at=at)
+        require(readings.keys() == set(ids), f"asked for {ids}, answered {list(readings)}")
+        for identity, reading in readings.items():
+            require(reading.identity == identity, f"{identity} is answered with {reading}")
+        return readings
+
+    def wait(
+        self,
+        attributes: FrozenMap,
+        accept: Callable[[Reading], bool],
+        what: str,
+        at: str | None = None,
+    ) -> Reading:
+        """Read until it is as expected. Raises Violation when PATIENCE is at an end."""
+        identity = self.identity(attributes)
+        return self._poll(lambda: self.read([identity], at)[identity], accept, what)
+
+    def wait_seen(self, attributes: FrozenMap) -> Observed:
+        """The object, once a read shows it."""
+        reading = self.wait(attributes, lambda r: isinstance(r, Observed), "is there")
+        assert isinstance(reading, Observed)
+        return reading
+
+    def wait_listed(self, identity: Identity, depth: Depth) -> None:
+        """List the objects until this one is among them, with its incarnation."""
+
+        def listing() -> Sweep:
+            sweep = self.session.sweep(identity.kind, depth)
+            require(sweep.coverage.kind is not CoverageKind.FAILED, f"{sweep.coverage}")
+            return sweep
+
+        def lists(sweep: Sweep) -> bool:
+            return any(item.identity == identity and item.incarnation for item in sweep.items)
+
+        self._poll(listing, lists, f"lists {identity} at depth {depth}")
+
+    def _poll(self, look: Callable[[], T], accept: Callable[[T], bool], what: str) -> T:
+        clock = self.fixture.clock
+        deadline = clock.monotonic() + PATIENCE
+        while True:
+            seen = look()
+            if accept(seen):
+                return seen
+            require(clock.monotonic() < deadline, f"never {what}; the last answer is {seen}")
+            clock.sleep(POLL)
+
+
+def require(kept: bool, broken: str) -> None:
+    """Raises Violation with what is broken unless the promise is kept."""
+    if not kept:
+        raise Violation(broken)
+
+
+def require_fault(outcome: Outcome, kind: FaultClass) -> None:
+    """The step failed with a fault of this class."""
+    require(outcome.status is OutcomeStatus.FAILED, f"expected a failure, got {outcome}")
+    require(outcome.fault is not None and outcome.fault.kind is kind, f"not {kind}: {outcome}")
+
+
+def require_sound(change: Change, steps: Sequence[Step]) -> None:
+    """Unique ids, positive weights, known predecessors, and every path made true by a step."""
+    ids = [step.id for step in steps]
+    require(len(set(ids)) == len(ids), f"step ids repeat: {ids}")
+    for index, step in enumerate(steps):
+        require(step.weight > 0, f"{step.id} weighs {step.weight}")
+        require(set(step.after) <= set(ids[:index]), f"{step.id} comes after {step.after}")
+    made = {path for step in steps for path in step.paths}
+    asked = {item.path for item in change.paths}
+    require(made == asked, f"the steps make {made} true, the change asks for {asked}")
+
+
+def agrees(target: FrozenMap, observed: FrozenMap) -> bool:
+    """True if what is observed is the target; None in a target is the system's choice."""
+    return all(value is None or observed.get(name) == value for name, value in target.items())
+
+
+def _require_order(batch: Batch, answered: Sequence[str]) -> None:
+    asked = [step.id for step in batch.steps]
+    require(list(answered) == asked, f"asked {asked}, answered {answered}")
+
+
+def _paths(before: FrozenMap | None, after: FrozenMap | None) -> Iterator[PathChange]:
+    old, new = before or EMPTY, after or EMPTY
+    for name in sorted({*old, *new}):
+        one, other = old.get(name), new.get(name)
+        if after is not None and other is None:
+            continue
+        if isinstance(one, FrozenMap) or isinstance(other, FrozenMap):
+            yield from _below(name, one or EMPTY, other or EMPTY)
+        elif one != other:
+            yield PathChange((name,), one, other)
+
+
+def _below(name: str, old: FrozenMap, new: FrozenMap) -> Iterator[PathChange]:
+    for key in sorted({*old, *new}):
+        if old.get(key) != new.get(key):
+            yield PathChange((name, key), old.get(key), new.get(key))

@@ -1,0 +1,153 @@
+"""Diagnostics for people: what happened, where, the line itself, why, and what to do next."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..core.diagnostics import Diagnostic, Range, Severity
+from .style import Paint
+from .text import block, cells, count, inline
+
+SAME_SUMMARY_LIMIT = 10
+PLACES_SHOWN = 5
+EXCERPT_LIMIT = 160
+
+
+def render_diagnostic(diagnostic: Diagnostic, colour: bool = False, width: int = 100) -> str:
+    """One diagnostic, with a final newline. Every line after the first starts with a bar, so
+    that foreign text never starts a line."""
+    paint = Paint(colour)
+    style = diagnostic.severity.value
+    head = paint(style, f"{style.capitalize()}: ") + paint("title", inline(diagnostic.summary))
+    bar = paint(style, "│")
+    body = "".join(f"{bar} {line}".rstrip() + "\n" for line in _body(diagnostic, paint, width - 2))
+    return f"{head}\n{body}"
+
+
+def render_diagnostics(
+    diagnostics: Iterable[Diagnostic], colour: bool = False, width: int = 100
+) -> str:
+    """Several, warnings before errors, so that what stops the run is read last; of many with one
+    summary the first few are shown whole and the others by place."""
+    groups: dict[tuple[Severity, str], list[Diagnostic]] = {}
+    for item in dict.fromkeys(diagnostics):
+        groups.setdefault((item.severity, item.summary), []).append(item)
+    ordered = sorted(groups.items(), key=lambda entry: entry[0][0] is Severity.ERROR)
+    texts = []
+    for (severity, summary), members in ordered:
+        shown, rest = members[:SAME_SUMMARY_LIMIT], members[SAME_SUMMARY_LIMIT:]
+        texts += [render_diagnostic(item, colour, width) for item in shown]
+        if rest:
+            texts.append(_more(severity, summary, rest, Paint(colour)))
+    return "\n".join(texts)
+
+
+def diagnostic_data(diagnostic: Diagnostic) -> dict[str, Any]:
+    """The shape of Terraform's JSON diagnostics, with `advice` and `context` added."""
+    data: dict[str, Any] = {
+        "severity": diagnostic.severity.value,
+        "summary": diagnostic.summary,
+        "detail": diagnostic.detail,
+    }
+    if diagnostic.address:
+        data["address"] = diagnostic.address
+    if diagnostic.range is not None:
+        data["range"] = _range_data(diagnostic.range)
+        if diagnostic.excerpt is not None:
+            start, end = _span(diagnostic.range, diagnostic.excerpt)
+            data["snippet"] = {
+                "context": diagnostic.context[-1] if diagnostic.context else None,
+                "code": diagnostic.excerpt,
+                "start_line": diagnostic.range.line,
+                "highlight_start_offset": start,
+                "highlight_end_offset": end,
+                "values": [],
+            }
+    if diagnostic.advice:
+        data["advice"] = diagnostic.advice
+    if diagnostic.context:
+        data["context"] = list(diagnostic.context)
+    return data
+
+
+def _body(diagnostic: Diagnostic, paint: Paint, width: int) -> Iterator[str]:
+    advice = f"To do: {diagnostic.advice}" if diagnostic.advice else ""
+    parts = (
+        list(_place(diagnostic, paint)),
+        list(_wrapped(diagnostic.detail, width)),
+        [paint("dim", inline(line)) for line in diagnostic.context],
+        list(_wrapped(advice, width)),
+    )
+    for index, lines in enumerate(part for part in parts if part):
+        yield from [""] if index else []
+        yield from lines
+
+
+def _place(diagnostic: Diagnostic, paint: Paint) -> Iterator[str]:
+    where = f", in {inline(diagnostic.address)}" if diagnostic.address else ""
+    if diagnostic.range is None:
+        if where:
+            yield where[2:]
+        return
+    yield f"on {inline(str(diagnostic.range))}{where}"
+    if diagnostic.excerpt is not None:
+        number = f"{diagnostic.range.line}: "
+        before, marked, after = _cut(diagnostic.range, diagnostic.excerpt)
+        plain = before + marked + after
+        styled = before + paint("title", marked) + after
+        # Parts that are harmless alone can be a log command together.
+        yield "  " + paint("dim", number) + (styled if inline(plain) == plain else inline(plain))
+        under = "^" * max(1, cells(marked))
+        yield "  " + " " * (len(number) + cells(before)) + paint(diagnostic.severity.value, under)
+
+
+def _span(place: Range, excerpt: str) -> tuple[int, int]:
+    """The marked part of the excerpt as offsets in code points."""
+    start = min(max(place.column - 1, 0), len(excerpt))
+    end = place.end_column - 1 if place.end_line == place.line else len(excerpt.rstrip())
+    return start, max(start, min(end, len(excerpt)))
+
+
+def _cut(place: Range, excerpt: str) -> tuple[str, str, str]:
+    """The excerpt, ready to be shown, before, in and after the range; of a very long line only
+    the part around it."""
+    start, end = _span(place, excerpt)
+    first = max(0, start - EXCERPT_LIMIT // 2) if len(excerpt) > EXCERPT_LIMIT else 0
+    last = min(len(excerpt), first + EXCERPT_LIMIT)
+    lead, trail = "…" if first else "", "…" if last < len(excerpt) else ""
+    parts = (excerpt[first:start], excerpt[start : min(end, last)], excerpt[min(end, last) : last])
+    before, marked, after = (inline(part.replace("\t", "    ")) for part in parts)
+    return lead + before, marked, (after + trail).rstrip()
+
+
+def _wrapped(text: str, width: int) -> Iterator[str]:
+    if not text:
+        return
+    for line in block(text).split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        yield from textwrap.wrap(
+            line,
+            max(width, 40),
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [""]
+
+
+def _more(severity: Severity, summary: str, rest: list[Diagnostic], paint: Paint) -> str:
+    places = [str(item.range) if item.range else item.address or "" for item in rest]
+    named = [inline(place) for place in dict.fromkeys(places) if place]
+    where = f": {', '.join(named[:PLACES_SHOWN])}" if named else ""
+    tail = " …" if len(named) > PLACES_SHOWN else ""
+    title = paint(severity.value, f"{severity.value.capitalize()}: ")
+    return f"{title}{inline(summary)}, {count(len(rest), 'more time')}{where}{tail}\n"
+
+
+def _range_data(place: Range) -> dict[str, Any]:
+    return {
+        "filename": place.file,
+        "start": {"line": place.line, "column": place.column, "byte": place.start_byte},
+        "end": {"line": place.end_line, "column": place.end_column, "byte": place.end_byte},
+    }

@@ -1,0 +1,225 @@
+"""A plan for terminals: what is short and dangerous first, every written value after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from ..core.change import Action, Change
+from ..core.diagnostics import Diagnostic
+from ..core.resource import Output, Pending
+from ..core.value import Value
+from ..plan.model import OutputChange, Plan, Unmanaged
+from .diagnostics import render_diagnostics
+from .lines import Line, brief, change_lines, changed_names, impact_text
+from .style import Paint
+from .text import ARROW, NOT_SET, SENSITIVE, count, inline, quote, table, value
+from .view import COLUMNS, Counts, Drift, Group, PlanView, view
+
+DRIFT_LIMIT = 20
+_ALWAYS = frozenset({"destroy", "change", "create"})
+
+
+def human(plan: Plan, *, colour: bool = False, width: int = 100, detail: bool = True) -> str:
+    """The plan as text with a final newline; its last line is Terraform's `Plan: …`.
+
+    detail: False gives one line a change. Every line is safe to print (see `text`).
+    """
+    seen, paint = view(plan), Paint(colour)
+    sections = (
+        _cluster(seen, paint),
+        _partial(seen, paint),
+        _table(seen, paint),
+        _pending(seen.pending, paint),
+        *(_group(group, seen, paint, detail) for group in seen.groups),
+        _drift(seen.drift, paint, detail),
+        _outputs(seen.outputs, paint),
+        _unmanaged(seen.unmanaged, paint),
+        _warnings(seen, paint, width),
+        _closing(seen, paint),
+    )
+    texts = ("\n".join(lines) for lines in map(list, sections) if lines)
+    return "\n\n".join(texts) + "\n"
+
+
+def last_line(counts: Counts) -> str:
+    """Terraform's closing line; what Terraform does not know appears only when it happens."""
+    first = f"{counts.imports} to import, " if counts.imports else ""
+    rest = "".join(
+        f", {number} to {what}"
+        for number, what in ((counts.adopt, "adopt"), (counts.forget, "forget"))
+        if number
+    )
+    core = f"{counts.add} to add, {counts.change} to change, {counts.destroy} to destroy"
+    return f"Plan: {first}{core}{rest}."
+
+
+# ── sections ────────────────────────────────────────────────────────────────────────────
+
+
+def _cluster(seen: PlanView, paint: Paint) -> Iterator[str]:
+    for name, instance in seen.instances:
+        parts = [f"{inline(name)}: {inline(instance.facts.scope_id)}"]
+        servers = instance.display.get("bootstrap_servers")
+        if servers:
+            parts.append(f"at {_servers(servers)}")
+        if instance.facts.principal:
+            parts.append(f"as {inline(instance.facts.principal)}")
+        yield paint("title", "Cluster ") + " ".join(parts)
+
+
+def _servers(servers: Value) -> str:
+    names = servers if isinstance(servers, tuple) else (servers,)
+    return ",".join(inline(str(name)) for name in names)
+
+
+def _partial(seen: PlanView, paint: Paint) -> Iterator[str]:
+    if seen.destroy:
+        yield paint("delete", "This plan destroys everything that the state holds.")
+    if seen.partial:
+        chosen = " ".join(map(inline, seen.partial))
+        yield paint("warning", f"Partial plan ({chosen})") + ": all other objects were left out."
+
+
+def _table(seen: PlanView, paint: Paint) -> Iterator[str]:
+    if not seen.kinds:
+        return
+    used = [
+        index
+        for index, (name, _) in enumerate(COLUMNS)
+        if name in _ALWAYS or any(row.counts[index] for row in seen.kinds)
+    ]
+    several = len(seen.instances) > 1
+    rows = [["", *(COLUMNS[index][0] for index in used)]]
+    for row in seen.kinds:
+        label = inline(f"{row.instance} {row.kind}" if several else row.kind)
+        rows.append([label, *(f"{row.counts[index] or '·'}" for index in used)])
+    head, *body = table(rows, right=frozenset(range(1, len(used) + 1)))
+    yield paint("title", head)
+    yield from body
+
+
+def _pending(pending: Iterable[Pending], paint: Paint) -> Iterator[str]:
+    items = list(pending)
+    if items:
+        yield paint("warning", f"Unresolved from earlier runs ({len(items)})")
+    for item in items:
+        when = datetime.fromtimestamp(item.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        what = f"{inline(item.action)} {inline(str(item.identity))}"
+        yield f"  ? {what}: unresolved from run {inline(item.run)} of {when}"
+
+
+def _group(group: Group, seen: PlanView, paint: Paint, detail: bool) -> Iterator[str]:
+    style = {"blocked": "error", "kept": "kept", "delete": "error", "loses": "error"}
+    title = f"{group.title} ({len(group.changes):,})"
+    yield paint(style.get(group.name, "title"), title)
+    several = len(seen.instances) > 1
+    for change in group.changes:
+        if detail:
+            yield ""
+            yield from (_line(line, paint) for line in change_lines(change, with_instance=several))
+        else:
+            yield _short(change, paint, several)
+
+
+def _line(line: Line, paint: Paint) -> str:
+    indent = "  " + "    " * line.depth
+    if line.symbol == " ":
+        return indent + "  " + paint(line.style if line.style != "title" else "", line.text)
+    if line.symbol in "#!":
+        return indent + paint(line.style, f"{line.symbol} {line.text}")
+    return f"{indent}{paint(line.style, line.symbol)} {line.text}"
+
+
+def _short(change: Change, paint: Paint, with_instance: bool) -> str:
+    where = f" on {inline(change.identity.instance)}" if with_instance else ""
+    parts = [inline(change.address) + where]
+    if change.blocked is not None:
+        parts.append(f"blocked: {inline(change.blocked.reason)}")
+    elif change.action is Action.UPDATE:
+        parts.append(f"({changed_names(change)})")
+    if change.impact is not None:
+        parts.append(f"! {impact_text(change)}")
+    parts += [f"! {inline(note)}" for note in change.notes]
+    return f"  {paint(change.action.value, change.action.symbol)} " + "  ".join(parts)
+
+
+def _drift(drift: tuple[Drift, ...], paint: Paint, detail: bool) -> Iterator[str]:
+    total = sum(len(kind.changes) for kind in drift)
+    if not total:
+        return
+    yield paint("title", f"Changed outside kafkaform since the last run ({total:,})")
+    for kind in drift:
+        yield f"  {inline(kind.kind)} ({len(kind.changes):,})"
+        shown = kind.changes[: DRIFT_LIMIT if detail else 0]
+        for change in shown:
+            yield f"    {inline(change.address)}: {', '.join(map(brief, change.drift))}"
+        if 0 < len(shown) < len(kind.changes):
+            yield f"    … and {len(kind.changes) - len(shown):,} more (--json lists them all)"
+
+
+def _outputs(outputs: tuple[OutputChange, ...], paint: Paint) -> Iterator[str]:
+    if outputs:
+        yield paint("title", f"Outputs ({len(outputs)})")
+    for change in outputs:
+        yield f"  {paint(_output_style(change), output_line(change))}"
+
+
+def output_line(change: OutputChange) -> str:
+    """`~ names = ["a"] → ["a", "b"]`, sensitive values masked."""
+    one = change.after or change.before
+    name = inline(one.name) if one is not None else ""
+    before, after = _output(change.before), _output(change.after)
+    if change.before is None:
+        return f"+ {name} = {after}"
+    return f"{'-' if change.after is None else '~'} {name} = {before} {ARROW} {after}"
+
+
+def _output_style(change: OutputChange) -> str:
+    if change.before is None:
+        return "create"
+    return "delete" if change.after is None else "update"
+
+
+def _output(output: Output | None) -> str:
+    if output is None:
+        return NOT_SET
+    if output.sensitive:
+        return SENSITIVE
+    return "(known after apply)" if output.deferred else value(output.value)
+
+
+def _unmanaged(unmanaged: tuple[tuple[str, Unmanaged], ...], paint: Paint) -> Iterator[str]:
+    if unmanaged:
+        yield paint("title", "Not managed here")
+    for instance, kind in unmanaged:
+        names = ", ".join(quote(name) for name in kind.names)
+        rest = kind.count - len(kind.names)
+        more = f" and {rest:,} more" if rest > 0 and names else ""
+        listed = f": {names}{more}" if names else ""
+        yield f"  {kind.count:,} {inline(kind.kind)} of {inline(instance)}{listed}"
+
+
+def _warnings(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
+    for instance, text in seen.warnings:
+        yield paint("warning", "Warning: ") + f"{inline(instance)}: {inline(text)}"
+    shown: tuple[Diagnostic, ...] = seen.diagnostics
+    if shown:
+        yield render_diagnostics(shown, paint.colour, width).rstrip("\n")
+
+
+def _closing(seen: PlanView, paint: Paint) -> Iterator[str]:
+    if seen.empty:
+        known = f" ({count(seen.counts.unchanged, 'object')})" if seen.counts.unchanged else ""
+        yield paint("create", f"No changes. What is live matches the configuration{known}.")
+        return
+    if seen.counts.unchanged:
+        yield paint("dim", f"{count(seen.counts.unchanged, 'object')} unchanged.")
+    if seen.errored:
+        yield paint("error", "This plan has errors and cannot be applied.")
+    elif seen.counts.stopping:
+        blocked = count(seen.counts.stopping, "blocked change")
+        yield paint("blocked", f"This plan cannot be applied: {blocked}, listed first.")
+    elif seen.applicable:
+        yield f"Approval: {inline(seen.token)}"
+    yield paint("title", "Plan:") + last_line(seen.counts).removeprefix("Plan:")

@@ -1,0 +1,302 @@
+"""A plan as data in the shape of Terraform's JSON plan, so that policies carry over.
+
+What Terraform has no place for stands under `kafkaform`. The result is for
+`core.canonical.dumps`, which writes exact numbers and secret references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from ..core.address import parse_address
+from ..core.change import Action, Change, Evidence, Ownership, Path, PathChange
+from ..core.resource import Output
+from ..core.value import FrozenMap, SecretRef, Value
+from ..plan.model import OutputChange, Plan, PlanInstance
+from .diagnostics import diagnostic_data
+from .text import SENSITIVE
+from .view import PlanView, view
+
+FORMAT_VERSION = "1.2"
+
+Data = dict[str, Any]
+
+# Nothing is written for an adoption or an import, which Terraform calls a no-op.
+ACTIONS = {
+    Action.CREATE: "create",
+    Action.UPDATE: "update",
+    Action.DELETE: "delete",
+    Action.ADOPT: "no-op",
+    Action.IMPORT: "no-op",
+    Action.FORGET: "forget",
+    Action.NOOP: "no-op",
+}
+
+_STRENGTH = (Evidence.NONE, Evidence.LOCAL, Evidence.REMOTE)
+
+
+def to_json(plan: Plan) -> Data:
+    """The whole plan; `errored`, `applyable` and `complete` mean what they do in Terraform."""
+    seen = view(plan)
+    return {
+        "format_version": FORMAT_VERSION,
+        "kafkaform_version": plan.kafkaform_version,
+        "timestamp": plan.created,
+        "errored": seen.errored,
+        "applyable": seen.applicable,
+        "complete": not (seen.partial or seen.errored),
+        "resource_changes": [resource_change(change) for change in plan.changes],
+        "resource_drift": [resource_drift(change) for change in plan.drifted],
+        "output_changes": {
+            name: output_change(change)
+            for change in plan.outputs
+            if (name := output_name(change)) is not None
+        },
+        "kafkaform": _about(plan, seen),
+    }
+
+
+def resource(change: Change) -> Data:
+    """The fields that say which object it is, by address."""
+    try:
+        address = parse_address(change.address)
+    except ValueError:
+        return {"address": change.address, "name": change.address}
+    data: Data = {"address": change.address, "name": address.name}
+    if address.module:
+        data["module_address"] = ".".join(address.module)
+    if address.key is not None:
+        data["index"] = address.key
+    return data
+
+
+def resource_change(change: Change) -> Data:
+    """One entry of `resource_changes`. A blocked change is a no-op: after it all is as before."""
+    blocked = change.blocked is not None
+    action = "no-op" if blocked else ACTIONS[change.action]
+    after = change.before if blocked else change.after
+    body = {"actions": [action], **_sides(change.before, after, _hidden(change))}
+    if not blocked and (change.adopts or change.action in (Action.IMPORT, Action.ADOPT)):
+        body["importing"] = {"id": change.identity.key}
+    return _entry(change, body) | {"kafkaform": _details(change)}
+
+
+def resource_drift(change: Change) -> Data:
+    """One entry of `resource_drift`: the recorded and the live value of each path."""
+    before = _nested((item.path, item.before) for item in change.drift)
+    after = _nested((item.path, item.after) for item in change.drift)
+    gone = all(item.after is None and len(item.path) == 0 for item in change.drift)
+    action = "delete" if gone else "update"
+    return _entry(change, {"actions": [action], **_sides(before, after, _hidden(change))})
+
+
+def output_name(change: OutputChange) -> str | None:
+    one = change.after or change.before
+    return one.name if one is not None else None
+
+
+def output_change(change: OutputChange) -> Data:
+    """One entry of `output_changes`."""
+    deferred = change.after is not None and change.after.deferred
+    return {
+        "actions": [output_action(change)],
+        "before": _output(change.before),
+        "after": None if deferred else _output(change.after),
+        "after_unknown": deferred,
+        "before_sensitive": bool(change.before and change.before.sensitive),
+        "after_sensitive": bool(change.after and change.after.sensitive),
+    }
+
+
+def output_action(change: OutputChange) -> str:
+    if change.before is None:
+        return "create"
+    return "delete" if change.after is None else "update"
+
+
+def evidence(change: Change) -> str | None:
+    """The weakest evidence of the change's steps; None without steps."""
+    found = [step.evidence for step in change.steps]
+    return min(found, key=_STRENGTH.index).value if found else None
+
+
+def masked_paths(items: Iterable[PathChange]) -> list[Data]:
+    """Changes path by path, sensitive values masked."""
+    return [
+        {
+            "path": list(item.path),
+            "before": _mask(item.before, item.sensitive),
+            "after": _mask(item.after, item.sensitive),
+            "effective": _mask(item.effective, item.sensitive),
+            "sensitive": item.sensitive,
+        }
+        for item in items
+    ]
+
+
+# ── parts ───────────────────────────────────────────────────────────────────────────────
+
+
+def _entry(change: Change, body: Data) -> Data:
+    data = resource(change) | {
+        "mode": "managed",
+        "type": change.identity.kind,
+        "provider_name": change.identity.instance.partition(".")[0],
+        "change": body,
+    }
+    if change.reason:
+        data["action_reason"] = change.reason
+    return data
+
+
+def _details(change: Change) -> Data:
+    before, after = change.row_before, change.row_after
+    data: Data = {
+        "action": change.action.value,
+        "instance": change.identity.instance,
+        "key": change.identity.key,
+        "adopts": change.adopts or change.action is Action.ADOPT,
+        "blocked": None,
+        "impact": None,
+        "incarnation": change.incarnation,
+        "notes": list(change.notes),
+        "paths": masked_paths(change.paths),
+        "drift": masked_paths(change.drift),
+        "owner": change.owner,
+        "labels": change.labels,
+        "recorded": {"before": _row(before), "after": _row(after)},
+        "depends_on": list(change.depends_on),
+        "evidence": evidence(change),
+        "steps": [
+            {"id": step.id, "request": step.request.name, "evidence": step.evidence.value}
+            for step in change.steps
+        ],
+    }
+    if change.blocked is not None:
+        data["blocked"] = {
+            "kind": change.blocked.kind.value,
+            "reason": change.blocked.reason,
+            "advice": change.blocked.advice,
+            "stops": change.blocked.kind.stops,
+        }
+    if change.impact is not None:
+        data["impact"] = {"text": change.impact.text, "figures": change.impact.figures}
+    return data
+
+
+def _row(row: Ownership) -> Data:
+    return {
+        "owners": list(row.owners),
+        "protected": row.protected,
+        "secret_version": row.secret_version,
+    }
+
+
+def _about(plan: Plan, seen: PlanView) -> Data:
+    return {
+        "approval": plan.approval,
+        "token": plan.token,
+        "configuration": plan.configuration,
+        "lineage": plan.lineage,
+        "serial": plan.serial,
+        "mode": plan.options.mode.value,
+        "partial": list(seen.partial),
+        "has_deletes": seen.counts.destroy > 0,
+        "counts": asdict(seen.counts),
+        "instances": {name: _instance(one) for name, one in seen.instances},
+        "pending": [
+            {
+                "instance": item.identity.instance,
+                "type": item.identity.kind,
+                "key": item.identity.key,
+                "run": item.run,
+                "step": item.step,
+                "action": item.action,
+            }
+            for item in plan.pending
+        ],
+        "diagnostics": [diagnostic_data(item) for item in plan.diagnostics],
+    }
+
+
+def _instance(instance: PlanInstance) -> Data:
+    return {
+        "scope_id": instance.facts.scope_id,
+        "principal": instance.facts.principal,
+        "display": instance.display,
+        "unmanaged": [
+            {"type": kind.kind, "count": kind.count, "names": list(kind.names)}
+            for kind in instance.unmanaged
+        ],
+        "warnings": list(instance.warnings),
+    }
+
+
+def _output(output: Output | None) -> Value:
+    return None if output is None else _mask(output.value, output.sensitive)
+
+
+# ── masking ─────────────────────────────────────────────────────────────────────────────
+
+
+def _mask(item: Value, sensitive: bool) -> Value:
+    """A reference names a secret without holding it, so it stays."""
+    if item is None or isinstance(item, SecretRef) or not sensitive:
+        return item
+    return SENSITIVE
+
+
+def _hidden(change: Change) -> frozenset[Path]:
+    return frozenset(item.path for item in (*change.paths, *change.drift) if item.sensitive)
+
+
+def _sides(before: FrozenMap | None, after: FrozenMap | None, hidden: frozenset[Path]) -> Data:
+    return {
+        "before": _masked(before, hidden, ()),
+        "after": _masked(after, hidden, ()),
+        "after_unknown": {},
+        "before_sensitive": _marks(before, hidden, ()) or {},
+        "after_sensitive": _marks(after, hidden, ()) or {},
+    }
+
+
+def _masked(item: Value, hidden: frozenset[Path], path: Path) -> Value:
+    if path in hidden:
+        return _mask(item, sensitive=True)
+    if not hidden or not isinstance(item, FrozenMap):
+        return item
+    return FrozenMap({key: _masked(inner, hidden, (*path, key)) for key, inner in item.items()})
+
+
+def _marks(item: Value, hidden: frozenset[Path], path: Path) -> Any:
+    """True where a value is sensitive, a map of such marks, or None."""
+    if isinstance(item, SecretRef) or (path in hidden and item is not None):
+        return True
+    if not isinstance(item, FrozenMap):
+        return None
+    marks = {key: _marks(inner, hidden, (*path, key)) for key, inner in item.items()}
+    return {key: mark for key, mark in marks.items() if mark is not None} or None
+
+
+def _nested(items: Iterable[tuple[Path, Value]]) -> FrozenMap | None:
+    """Values by path as nested maps; None if the paths name no attribute."""
+    tree: Data = {}
+    for path, item in items:
+        if not path:
+            continue
+        node = tree
+        for name in path[:-1]:
+            node = node.setdefault(name, {})
+        node[path[-1]] = item
+    return _frozen(tree) if tree else None
+
+
+def _frozen(tree: Data) -> FrozenMap:
+    return FrozenMap(
+        {
+            key: _frozen(item) if type(item) is dict else item  # a FrozenMap is a value already
+            for key, item in tree.items()
+        }
+    )

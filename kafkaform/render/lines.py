@@ -1,0 +1,337 @@
+"""A change as lines of symbol and text: the part that terminals, comments and pages share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TypeAlias
+
+from ..core.change import Action, Change, Evidence, Ownership, PathChange
+from ..core.value import EMPTY, FrozenMap, Value
+from .text import (
+    ARROW,
+    NOT_SET,
+    cells,
+    clip,
+    count,
+    dotted,
+    inline,
+    masked,
+    pad,
+    pair,
+    quote,
+    value,
+)
+
+INLINE_LIMIT = 100
+BRIEF_LIMIT = 120
+
+Tree: TypeAlias = "dict[str, Tree | PathChange]"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """depth: 0 for the change itself, 1 for its attributes, and so on; symbol: `+ ~ - = . #`
+    or a space; style: a name in `style.SGR`. The text is ready to be shown."""
+
+    depth: int
+    symbol: str
+    text: str
+    style: str = ""
+
+
+_WILL = {
+    Action.CREATE: "be created",
+    Action.UPDATE: "be updated in-place",
+    Action.DELETE: "be destroyed",
+    Action.ADOPT: "be adopted",
+    Action.FORGET: "be forgotten (it stays where it is)",
+    Action.IMPORT: "be imported",
+    Action.NOOP: "stay as it is",
+}
+
+CHECKED = {
+    Evidence.REMOTE: "checked by the broker",
+    Evidence.LOCAL: "checked locally",
+    Evidence.NONE: "cannot be checked beforehand",
+}
+
+_STYLES = {"+": "create", "~": "update", "-": "delete"}
+
+
+def change_lines(change: Change, *, with_instance: bool = False) -> Iterator[Line]:
+    """The whole story of one change. with_instance: say which provider instance it is of."""
+    yield Line(0, "#", headline(change, with_instance=with_instance), "title")
+    if change.reason and change.reason not in _what(change):
+        yield Line(0, "#", f"({inline(change.reason)})", "dim")
+    if change.blocked is not None:
+        yield Line(1, "!", f"blocked: {inline(change.blocked.reason)}", "blocked")
+        if change.blocked.advice:
+            yield Line(1, " ", f"to do: {inline(change.blocked.advice)}")
+    if change.impact is not None:
+        yield Line(1, "!", impact_text(change), "delete")
+    yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in change.notes)
+    shown = change.blocked is None or change.action is Action.UPDATE
+    if shown and change.action is not Action.NOOP:
+        yield from _body(change)
+
+
+def headline(change: Change, *, with_instance: bool = False) -> str:
+    """`kafka_topic.orders["eu"] will be updated in-place`, and where."""
+    will = "would" if change.blocked is not None else "will"
+    where = f" on {inline(change.identity.instance)}" if with_instance else ""
+    return f"{inline(change.address)} {will} {_what(change)}{where}"
+
+
+def _what(change: Change) -> str:
+    if change.adopts and change.action is Action.UPDATE:
+        return "be adopted and updated in-place"
+    return _WILL[change.action]
+
+
+def impact_text(change: Change) -> str:
+    """What is lost, with exact figures."""
+    if change.impact is None:
+        return ""
+    figures = change.impact.figures
+    shown = ", ".join(f"{inline(name)} {_figure(figures[name])}" for name in sorted(figures))
+    text = inline(change.impact.text)
+    return f"{text} ({shown})" if shown else text
+
+
+def _figure(figure: Value) -> str:
+    return f"{figure:,}" if isinstance(figure, int) else value(figure)
+
+
+def brief(item: PathChange) -> str:
+    """One path on one line: `config.retention.ms 1000 → 2000`."""
+    before, after = pair(item.before, item.after, item.sensitive)
+    sides = f"{clip(before, BRIEF_LIMIT)} {ARROW} {clip(after, BRIEF_LIMIT)}"
+    return f"{dotted(item.path)} {sides}"
+
+
+def changed_names(change: Change) -> str:
+    """The paths that an update touches, for one-line forms."""
+    names = [dotted(item.path) for item in change.paths]
+    more = f" and {len(names) - 6} more" if len(names) > 6 else ""
+    return ", ".join(names[:6]) + more
+
+
+# ── the block of attributes ─────────────────────────────────────────────────────────────
+
+
+def _body(change: Change) -> Iterator[Line]:
+    tree = _tree(change)
+    title = f"{inline(change.identity.kind)} {quote(change.identity.key)}"
+    whole = change.after if change.action is Action.UPDATE else None
+    lines = [*_node(tree, 1, whole), *_recorded(change)]
+    symbol = change.action.symbol
+    if lines:
+        yield Line(0, symbol, title + " {", change.action.value)
+        yield from lines
+        yield Line(0, " ", "}")
+    else:
+        yield Line(0, symbol, title, change.action.value)
+    if change.steps:
+        yield Line(0, "#", "requests: " + _evidence(change), "dim")
+
+
+def _tree(change: Change) -> Tree:
+    """All that is shown of a change, by attribute and key. All but a plain update show the whole
+    object; the listed paths are laid over it, since they know what is sensitive."""
+    tree: Tree = {}
+    source = change.before if change.action is Action.DELETE else change.after
+    comes, goes = change.action is not Action.CREATE, change.action is not Action.DELETE
+    if change.action is not Action.UPDATE:
+        for name, item in sorted((source or EMPTY).items()):
+            _insert(tree, PathChange((name,), item if comes else None, item if goes else None))
+    for path in sorted(change.paths, key=lambda item: len(item.path)):
+        _insert(tree, path)
+    return tree
+
+
+def _insert(tree: Tree, item: PathChange) -> None:
+    node = tree
+    for name in item.path[:-1]:
+        child = node.setdefault(name, {})
+        if isinstance(child, PathChange):
+            tree[".".join(item.path)] = item
+            return
+        node = child
+    name = item.path[-1] if item.path else "object"
+    parts = _parts(item)
+    if parts is None:
+        node[name] = item
+    else:
+        child = {}
+        node[name] = child
+        for part in parts:
+            _insert(child, part)
+
+
+def _parts(item: PathChange) -> list[PathChange] | None:
+    """A change of a whole map as changes of its keys, or None if it is no map."""
+    sides = [side for side in (item.before, item.after) if side is not None]
+    if item.sensitive or not sides or not all(isinstance(side, FrozenMap) for side in sides):
+        return None
+    before, after = (_map(item.before), _map(item.after))
+    keys = sorted(set(before) | set(after))
+    return [
+        PathChange((key,), before.get(key), after.get(key))
+        for key in keys
+        if before.get(key) != after.get(key) or item.before == item.after
+    ]
+
+
+def _map(item: Value) -> FrozenMap:
+    return item if isinstance(item, FrozenMap) else EMPTY
+
+
+def _node(tree: Tree, depth: int, whole: Value, quoted: bool = False) -> Iterator[Line]:
+    leaves: list[tuple[str, PathChange]] = []
+    maps: list[tuple[str, str, Tree]] = []
+    for name, child in tree.items():
+        label = inline(name) if name.isidentifier() and not quoted else quote(name)
+        if _nothing(child):
+            continue
+        if isinstance(child, PathChange):
+            leaves.append((label, child))
+        else:
+            maps.append((name, label, child))
+    width = max((cells(label) for label, _ in leaves), default=0)
+    for label, leaf in leaves:
+        yield from _leaf(pad(label, width), leaf, depth)
+    for name, label, inner in maps:
+        symbol = _symbol_of(inner)
+        yield Line(depth, symbol, f"{label} = {{", _STYLES.get(symbol, ""))
+        yield from _node(inner, depth + 1, _map(whole).get(name), quoted=True)
+        yield Line(depth, " ", "}")
+    if isinstance(whole, FrozenMap):
+        hidden = sum(1 for name, item in whole.items() if item is not None and name not in tree)
+        noun = "key" if quoted else "attribute"
+        if hidden:
+            yield Line(depth, " ", f"# ({count(hidden, 'unchanged ' + noun)} hidden)", "dim")
+
+
+def _nothing(node: Tree | PathChange) -> bool:
+    """True for what was not set and is not set: left-out attributes of a create."""
+    if isinstance(node, PathChange):
+        empty = (None, ())
+        return node.before in empty and node.after in empty and node.before == node.after
+    return all(map(_nothing, node.values()))
+
+
+def _symbol(item: PathChange) -> str:
+    if item.before == item.after:
+        return " " if item.effective is None and not item.sensitive else "~"
+    if item.before is None:
+        return "+"
+    return "-" if item.after is None else "~"
+
+
+def _symbol_of(tree: Tree) -> str:
+    """The common symbol of all leaves below, `~` if they differ."""
+    symbols = {
+        _symbol(child) if isinstance(child, PathChange) else _symbol_of(child)
+        for child in tree.values()
+    }
+    return symbols.pop() if len(symbols) == 1 else "~"
+
+
+def _leaf(label: str, item: PathChange, depth: int) -> Iterator[Line]:
+    symbol = _symbol(item)
+    style = _STYLES.get(symbol, "")
+    before, after = pair(item.before, item.after, item.sensitive)
+    if symbol in "+ ":
+        text = after
+    elif item.effective is not None:
+        text = f"{before} {ARROW} (not set, {masked(item.effective, item.sensitive)} takes effect)"
+    elif symbol == "-":
+        text = before
+    else:
+        text = f"{before} {ARROW} {after}"
+    sides = (item.before, item.after)
+    if len(text) > INLINE_LIMIT and any(isinstance(side, tuple) for side in sides):
+        elements = _elements(item, depth + 1)
+        if elements:
+            yield Line(depth, symbol, f"{label} = [", style)
+            yield from elements
+            yield Line(depth, " ", "]")
+            return
+    yield Line(depth, symbol, f"{label} = {text}", style)
+
+
+def _elements(item: PathChange, depth: int) -> list[Line]:
+    """A long list, one changed element a line, the others counted; empty if only the order
+    differs. Lists of lists (one for each partition, say) are compared by position."""
+    before = item.before if isinstance(item.before, tuple) else ()
+    after = item.after if isinstance(item.after, tuple) else ()
+    by_position = any(isinstance(element, tuple) for element in (*before, *after))
+    compared = _by_position if by_position else _by_membership
+    lines, same = compared(before, after, depth)
+    if lines and same:
+        lines.append(Line(depth, " ", f"# ({count(same, 'unchanged element')} hidden)", "dim"))
+    return lines
+
+
+def _by_position(
+    before: tuple[Value, ...], after: tuple[Value, ...], depth: int
+) -> tuple[list[Line], int]:
+    pairs = list(enumerate(zip_longest(before, after)))
+    lines = [
+        line
+        for index, (old, new) in pairs
+        if old != new
+        for line in _leaf(f"[{index}]", PathChange((), old, new), depth)
+    ]
+    return lines, sum(1 for _, (old, new) in pairs if old == new)
+
+
+def _by_membership(
+    before: tuple[Value, ...], after: tuple[Value, ...], depth: int
+) -> tuple[list[Line], int]:
+    gone, new = Counter(before) - Counter(after), Counter(after) - Counter(before)
+    lines = [Line(depth, "-", value(element), "delete") for element in gone.elements()]
+    lines += [Line(depth, "+", value(element), "create") for element in new.elements()]
+    return lines, len(before) - gone.total()
+
+
+# ── bookkeeping and checks ──────────────────────────────────────────────────────────────
+
+
+def _recorded(change: Change) -> Iterator[Line]:
+    """What the change leaves in the state beside the object itself."""
+    before, after = change.row_before, change.row_after
+    unprotected = {before.protected, after.protected} <= {None, "no"}
+    rows: tuple[tuple[str, Value, Value], ...] = (
+        ("owners", _owners(before, after, change), _owners(after, before, change)),
+        ("protected", *((None, None) if unprotected else (before.protected, after.protected))),
+        ("secret version", before.secret_version, after.secret_version),
+    )
+    items = [PathChange((name,), old, new) for name, old, new in rows if old != new]
+    for item in items:
+        text = _recorded_text(item)
+        yield Line(1, _symbol(item), f"recorded {item.path[0]} = {text}", _STYLES[_symbol(item)])
+
+
+def _owners(row: Ownership, other: Ownership, change: Change) -> Value:
+    """The owners, unless they are just the address that is shown anyway, come or gone."""
+    return None if row.owners == (change.address,) and not other.owners else row.owners or None
+
+
+def _recorded_text(item: PathChange) -> str:
+    before, after = pair(item.before, item.after)
+    if item.before is None:
+        return after
+    return f"{before} {ARROW} {after if item.after is not None else NOT_SET}"
+
+
+def _evidence(change: Change) -> str:
+    tally = Counter((step.request.name, step.evidence) for step in change.steps)
+    parts = (
+        f"{inline(name)}{'' if number == 1 else f' x{number}'} ({CHECKED[evidence]})"
+        for (name, evidence), number in tally.items()
+    )
+    return ", ".join(parts)

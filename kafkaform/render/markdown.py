@@ -1,0 +1,296 @@
+"""A plan as a review comment: Markdown in which foreign text can only be text.
+
+Names stand in code spans, prose is written with character references (CommonMark: a reference
+never takes part in structure), differences stand in fences longer than any run of backticks in
+them. What does not fit under the limit is counted, never dropped without a word.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ..core.change import Change
+from ..core.resource import Pending
+from ..plan.model import OutputChange, Plan, PlanInstance
+from .human import last_line, output_line
+from .lines import Line, brief, change_lines, headline, impact_text
+from .text import clip, count, inline, message
+from .view import COLUMNS, Group, KindRow, PlanView, view
+
+LIMIT = 60_000
+DETAIL_LIMIT = 6_000
+NAME_LIMIT = 400
+_TAILS = 60
+
+_ACTIVE = re.compile(r"[\\`*\[\]<>#|~&@!$]|:(?=//)|(?<=www)\.|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+_JOINER = "\u200d"
+_JOINED = frozenset("@#!")
+_DIFF = {"~": "!", "=": " ", ".": " ", "!": "#"}
+
+
+def markdown(plan: Plan, *, command: str = "") -> str:
+    """The comment, at most `LIMIT` characters. command: how to apply exactly this plan; by
+    default `kafkaform apply --expect TOKEN`."""
+    seen = view(plan)
+    render = _page(seen, command or f"kafkaform apply --expect {inline(seen.token)}")
+    sections = (
+        *(_table(seen, name, row) for name, row in _TABLES),
+        _kinds(seen),
+        _section("instances", "", seen.instances, _instance_row, "cluster", share=0.2),
+        _section("pending", "", seen.pending, _pending_row, "intent", share=0.2),
+        _section("warnings", "", _warnings(seen), _warning_row, "warning", share=0.2),
+        _details(seen),
+        _drift(seen),
+        _section("outputs", "Outputs", seen.outputs, _output_row, "output"),
+    )
+    room = LIMIT - _TAILS * len(sections) - len(render(_filled(sections, 0)))
+    return render(_filled(sections, room))
+
+
+# ── foreign text ────────────────────────────────────────────────────────────────────────
+
+
+def code(text: str) -> Markup:
+    """A code span."""
+    return _span(clip(inline(text), NAME_LIMIT))
+
+
+def cell(text: str) -> Markup:
+    """A code span in a table cell. A pipe after a backslash, which tables read in two ways, is
+    written `\\x7c`."""
+    shown = clip(inline(text), NAME_LIMIT)
+    return _span(re.sub(r"(?<=\\)\|", "x7c", shown).replace("|", r"\|"))
+
+
+def _span(shown: str) -> Markup:
+    ticks = "`" * (_longest_run(shown) + 1)
+    gap = " " if not shown.strip() or shown[0] in "` " or shown[-1] in "` " else ""
+    return Markup(f"{ticks}{gap}{shown}{gap}{ticks}")
+
+
+def prose(text: str) -> Markup:
+    """A sentence with foreign parts: active characters as references; mentions and issue
+    numbers are broken by a zero-width joiner."""
+    return Markup(_ACTIVE.sub(_reference, message(text)))
+
+
+def tag(text: str) -> Markup:
+    """Foreign text inside an HTML block."""
+    return Markup(f"<code>{html.escape(clip(inline(text), NAME_LIMIT))}</code>")
+
+
+def fence(lines: Iterable[str], language: str) -> Markup:
+    """A fenced block that no content can close."""
+    body = "\n".join(lines)
+    ticks = "`" * max(3, _longest_run(body) + 1)
+    return Markup(f"{ticks}{language}\n{body}\n{ticks}")
+
+
+def _reference(match: re.Match[str]) -> str:
+    char = match[0]
+    return f"&#{ord(char)};{_JOINER if char in _JOINED else ''}"
+
+
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)
+
+
+# ── sections that are cut to fit ────────────────────────────────────────────────────────
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """pieces: rendered one by one and only as far as there is room; head: of a table; more: noun
+    for the tail; share: how much of the room that is left it may take."""
+
+    name: str
+    title: str
+    head: str
+    pieces: Callable[[], Iterator[Markup]]
+    total: int
+    more: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What the template shows of a section; tail: how many pieces did not fit."""
+
+    title: str
+    head: Markup
+    pieces: tuple[Markup, ...]
+    tail: str
+
+
+def _section(
+    name: str,
+    title: str,
+    items: Sequence[T],
+    row: Callable[[T], Markup],
+    more: str,
+    head: str = "",
+    share: float = 1.0,
+) -> Section:
+    total = len(items)
+    title = f"{title} ({total:,})" if title else ""
+    return Section(name, title, head, lambda: map(row, items), total, more, share)
+
+
+def _filled(sections: Sequence[Section], room: int) -> dict[str, Filled]:
+    """The sections that have content, cut to fit into so many characters."""
+    filled = {}
+    for section in sections:
+        kept: list[Markup] = []
+        allowed = int(room * section.share)
+        for piece in section.pieces() if room else ():
+            allowed -= len(piece) + 1
+            if allowed < 0:
+                break
+            room -= len(piece) + 1
+            kept.append(piece)
+        rest = section.total - len(kept)
+        tail = f"… and {count(rest, 'more ' + section.more)}" if rest else ""
+        if section.total:
+            filled[section.name] = Filled(section.title, Markup(section.head), tuple(kept), tail)
+    return filled
+
+
+def _blocked_row(change: Change) -> Markup:
+    block = change.blocked
+    reason, advice = (block.reason, block.advice) if block else ("", "")
+    return Markup(f"| {cell(change.address)} | {prose(reason)} | {prose(advice)} |")
+
+
+def _loss_row(change: Change) -> Markup:
+    what = prose(impact_text(change) or change.reason)
+    place = f"{cell(change.identity.key)} on {cell(change.identity.instance)}"
+    return Markup(f"| {cell(change.address)} | {place} | {what} |")
+
+
+_BLOCKED_HEAD = "| Object | Why | To do |\n|---|---|---|"
+_LOSS_HEAD = "| Address | Object | What is lost |\n|---|---|---|"
+_TABLES = (
+    ("blocked", (_BLOCKED_HEAD, _blocked_row)),
+    ("kept", (_BLOCKED_HEAD, _blocked_row)),
+    ("delete", (_LOSS_HEAD, _loss_row)),
+    ("loses", (_LOSS_HEAD, _loss_row)),
+)
+
+
+def _table(seen: PlanView, name: str, shape: tuple[str, Callable[[Change], Markup]]) -> Section:
+    head, row = shape
+    group = next((one for one in seen.groups if one.name == name), Group(name, "", ()))
+    return _section(name, group.title, group.changes, row, "change", head, share=0.4)
+
+
+def _kinds(seen: PlanView) -> Section:
+    names = [name for name, _ in COLUMNS]
+    head = f"| | {' | '.join(names)} |\n|---|{'--:|' * len(names)}"
+    return _section("kinds", "", seen.kinds, _kind_row, "kind", head, share=0.2)
+
+
+def _kind_row(row: KindRow) -> Markup:
+    numbers = " | ".join(str(number or "·") for number in row.counts)
+    return Markup(f"| {cell(row.instance)} {cell(row.kind)} | {numbers} |")
+
+
+def _details(seen: PlanView) -> Section:
+    groups = [group for group in seen.groups if group.name not in ("kept", "noted")]
+    changes = [change for group in groups for change in group.changes]
+    row = partial(_detail, several=len(seen.instances) > 1)
+    return _section("details", "Changes in detail", changes, row, "change", share=0.9)
+
+
+def _detail(change: Change, several: bool) -> Markup:
+    lines = [_diff_line(line) for line in list(change_lines(change, with_instance=several))[1:]]
+    head = f"<details><summary>{tag(headline(change, with_instance=several))}</summary>"
+    return Markup(f"{head}\n\n{fence(_shortened(lines), 'diff')}\n\n</details>")
+
+
+def _diff_line(line: Line) -> str:
+    symbol = _DIFF.get(line.symbol, line.symbol)
+    return f"{symbol} {'    ' * line.depth}{line.text}".rstrip()
+
+
+def _shortened(lines: list[str]) -> Iterator[str]:
+    room = DETAIL_LIMIT
+    for index, line in enumerate(lines):
+        room -= len(line) + 1
+        if room < 0:
+            yield f"  … and {count(len(lines) - index, 'more line')}"
+            return
+        yield line
+
+
+def _drift(seen: PlanView) -> Section:
+    changes = [change for kind in seen.drift for change in kind.changes]
+    return _section("drift", "Changed outside kafkaform", changes, _drift_row, "object", share=0.8)
+
+
+def _drift_row(change: Change) -> Markup:
+    return Markup(f"- {code(change.address)} {code(', '.join(map(brief, change.drift)))}")
+
+
+def _output_row(change: OutputChange) -> Markup:
+    return Markup(f"- {code(output_line(change))}")
+
+
+def _instance_row(named: tuple[str, PlanInstance]) -> Markup:
+    name, instance = named
+    principal = instance.facts.principal
+    planner = f", planned as {code(principal)}" if principal else ""
+    return Markup(f"- {code(name)} is {code(instance.facts.scope_id)}{planner}")
+
+
+def _pending_row(item: Pending) -> Markup:
+    what = f"{code(item.action)} {code(str(item.identity))}"
+    return Markup(f"- **Unresolved from run** {code(item.run)}: {what}")
+
+
+def _warnings(seen: PlanView) -> list[str]:
+    texts = [f"{name}: {text}" for name, text in seen.warnings]
+    for item in seen.diagnostics:
+        where = f" ({item.range})" if item.range else ""
+        texts.append(f"{item.severity.value}: {item.summary}{where}. {item.detail}")
+    return texts
+
+
+def _warning_row(text: str) -> Markup:
+    return Markup(f"- **Note** {prose(text)}")
+
+
+# ── the page ────────────────────────────────────────────────────────────────────────────
+
+
+def _page(seen: PlanView, command: str) -> Callable[[dict[str, Filled]], str]:
+    """The template with all but the sections filled in."""
+    environment = Environment(
+        loader=PackageLoader("kafkaform.render", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=StrictUndefined,
+    )
+    template = environment.get_template("comment.md.j2")
+    context = {
+        "title": "no changes" if seen.empty else last_line(seen.counts)[len("Plan: ") : -1],
+        "destroy": seen.destroy,
+        "partial": code(" ".join(seen.partial)) if seen.partial else "",
+        "applicable": seen.applicable,
+        "empty": seen.empty,
+        "unchanged": count(seen.counts.unchanged, "object"),
+        "token": code(seen.token),
+        "command": fence([clip(command, NAME_LIMIT)], "sh"),
+    }
+    return lambda sections: template.render(**context, sections=sections)

@@ -1,0 +1,136 @@
+"""Draws progress events: bars on a terminal, a line now and then in a log, or nothing."""
+
+from __future__ import annotations
+
+from threading import Lock
+from types import TracebackType
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
+from rich.text import Text
+
+from ..core import progress as events
+from ..core.clock import Clock
+from .text import inline
+
+LOG_INTERVAL = 10.0
+"""Seconds between two lines of one task in a log."""
+
+
+class Bars:
+    """Call it with events while inside its `with` block; safe to call from many threads.
+
+    stream: where to draw, stderr as a rule; quiet: draw nothing (`--quiet`, `--json`).
+    """
+
+    def __init__(self, stream: TextIO, clock: Clock, *, quiet: bool = False) -> None:
+        self._lock = Lock()
+        self._canvas: Terminal | Log | None = None
+        if not quiet:
+            self._canvas = Terminal(stream) if stream.isatty() else Log(stream, clock)
+
+    def __call__(self, event: events.Event) -> None:
+        if self._canvas is None:
+            return
+        with self._lock:
+            if isinstance(event, events.Message):
+                self._canvas.say(inline(event.text))
+            else:
+                self._canvas.draw(event)
+
+    def __enter__(self) -> Bars:
+        if self._canvas is not None:
+            self._canvas.open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._canvas is not None:
+            self._canvas.close()
+
+
+class Terminal:
+    """Bars that vanish when the work is done; messages scroll past above them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=30),
+            Amount(),
+            console=console,
+            transient=True,
+        )
+        self._tasks: dict[str, TaskID] = {}
+
+    def open(self) -> None:
+        self._progress.start()
+
+    def close(self) -> None:
+        self._progress.stop()
+
+    def say(self, text: str) -> None:
+        self._progress.console.print(text, soft_wrap=True)
+
+    def draw(self, event: events.Progress) -> None:
+        task = self._tasks.get(event.task)
+        if task is None:
+            task = self._progress.add_task("", total=event.total)
+            self._tasks[event.task] = task
+        self._progress.update(
+            task,
+            description=inline(event.label),
+            total=event.done if event.finished else event.total,
+            completed=event.done,
+            amount=amount(event),
+        )
+
+
+class Amount(ProgressColumn):
+    """`120 of 500 topics`, then the seconds since the task began."""
+
+    def render(self, task: Task) -> Text:
+        seconds = int(task.finished_time if task.finished_time is not None else task.elapsed or 0)
+        return Text(f"{task.fields.get('amount', '')}  {seconds} s")
+
+
+class Log:
+    """Lines for a log file: each task at most once in `LOG_INTERVAL`, and when it is done."""
+
+    def __init__(self, stream: TextIO, clock: Clock) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._last: dict[str, float] = {}
+        self._closed: set[str] = set()
+
+    def open(self) -> None:
+        """Nothing to prepare."""
+
+    def close(self) -> None:
+        self._stream.flush()
+
+    def say(self, text: str) -> None:
+        # The name in front keeps foreign text from the start of a line of a build log.
+        self._stream.write(f"kafkaform: {text}\n")
+        self._stream.flush()
+
+    def draw(self, event: events.Progress) -> None:
+        now = self._clock.monotonic()
+        due = now - self._last.setdefault(event.task, now) >= LOG_INTERVAL
+        if event.task in self._closed or not (event.finished or due):
+            return
+        self._last[event.task] = now
+        if event.finished:
+            self._closed.add(event.task)
+        self.say(f"{inline(event.label)}: {amount(event)}{', done' if event.finished else ''}")
+
+
+def amount(event: events.Progress) -> str:
+    """`120 of 500 topics`, or `120 topics` while the total is not known."""
+    total = "" if event.total is None or event.finished else f" of {event.total:,}"
+    return f"{event.done:,}{total} {inline(event.unit)}".rstrip()

@@ -1,0 +1,127 @@
+"""The closing table of an apply: what was done, what was not and why, and what to do next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..core.change import Action, Change, Outcome, OutcomeStatus
+from .style import Paint
+from .text import inline, message, table
+
+APPLIED_LIMIT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """One change's result. status: the worst of its steps'; reason and advice: of the fault."""
+
+    address: str
+    action: Action
+    status: OutcomeStatus
+    reason: str = ""
+    fault_advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyReport:
+    """rows: one a change; run: id of the run; next: the command to go on with, if any."""
+
+    rows: tuple[ResultRow, ...]
+    run: str = ""
+    next: str = ""
+
+
+# In the order to read them: what nobody knows yet comes first.
+STATUSES = (
+    OutcomeStatus.UNKNOWN,
+    OutcomeStatus.FAILED,
+    OutcomeStatus.SKIPPED,
+    OutcomeStatus.STARTED,
+    OutcomeStatus.APPLIED,
+)
+
+_WHY = {
+    OutcomeStatus.UNKNOWN: "it may have happened; the next run reads before it decides",
+    OutcomeStatus.SKIPPED: "not sent, because what it depends on was not applied",
+    OutcomeStatus.STARTED: "it goes on in the background",
+}
+
+_DONE = (("added", Action.CREATE), ("changed", Action.UPDATE), ("destroyed", Action.DELETE))
+_DONE_TOO = (
+    ("adopted", Action.ADOPT),
+    ("imported", Action.IMPORT),
+    ("forgotten", Action.FORGET),
+)
+
+
+def apply_report(
+    results: Iterable[tuple[Change, Outcome]], run: str = "", next_command: str = ""
+) -> ApplyReport:
+    """The report of outcomes; a change with several steps comes once with each of them."""
+    changes: dict[object, tuple[Change, list[Outcome]]] = {}
+    for change, outcome in results:
+        changes.setdefault((change.identity, change.address), (change, []))[1].append(outcome)
+    rows = tuple(_row(change, outcomes) for change, outcomes in changes.values())
+    return ApplyReport(rows, run, next_command)
+
+
+def apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
+    """The table and a last line that counts, with a final newline. Applied changes are listed
+    only if they are few; all others always."""
+    paint = Paint(colour)
+    rows = sorted(report.rows, key=lambda row: (STATUSES.index(row.status), row.address))
+    tally = Counter(row.status for row in rows)
+    few = tally[OutcomeStatus.APPLIED] <= APPLIED_LIMIT
+    listed = [row for row in rows if few or row.status is not OutcomeStatus.APPLIED]
+    lines = [*_table(listed, paint), *([""] if listed else []), _last(rows, tally, paint)]
+    if report.run:
+        lines.insert(-1, f"Run: {inline(report.run)}")
+    if report.next:
+        lines.insert(-1, f"Next: {inline(report.next)}")
+    return "\n".join(lines) + "\n"
+
+
+def done_counts(rows: Iterable[ResultRow]) -> Counter[Action]:
+    """The applied changes by action."""
+    return Counter(row.action for row in rows if row.status is OutcomeStatus.APPLIED)
+
+
+def _row(change: Change, outcomes: Sequence[Outcome]) -> ResultRow:
+    worst = min(outcomes, key=lambda outcome: STATUSES.index(outcome.status))
+    fault = worst.fault
+    reason = f"{fault.code}: {fault.message}" if fault else _WHY.get(worst.status, "")
+    if worst.ticket and not fault:
+        reason = f"{reason} ({worst.ticket})"
+    applied = sum(1 for outcome in outcomes if outcome.status is OutcomeStatus.APPLIED)
+    if applied and worst.status is not OutcomeStatus.APPLIED:
+        reason = f"{applied} of {len(outcomes)} requests applied; {reason}"
+    advice = fault.advice if fault else ""
+    return ResultRow(change.address, change.action, worst.status, reason, advice)
+
+
+def _table(rows: Sequence[ResultRow], paint: Paint) -> list[str]:
+    cells = [[row.status.value, f"{row.action.symbol} {inline(row.address)}"] for row in rows]
+    lines = []
+    for row, text in zip(rows, table(cells), strict=True):
+        status = row.status.value
+        why = f"  {message(row.reason)}" if row.reason else ""
+        lines.append(f"  {paint(status, text[: len(status)])}{text[len(status) :]}{why}")
+        if row.fault_advice:
+            lines.append(f"      to do: {message(row.fault_advice)}")
+    return lines
+
+
+def _last(rows: Sequence[ResultRow], tally: Counter[OutcomeStatus], paint: Paint) -> str:
+    if set(tally) <= {OutcomeStatus.APPLIED}:
+        done = done_counts(rows)
+        parts = [f"{done[action]} {word}" for word, action in _DONE]
+        parts += [f"{done[action]} {word}" for word, action in _DONE_TOO if done[action]]
+        return paint("applied", "Apply complete: ") + ", ".join(parts) + "."
+    parts = [f"{tally[status]} {status.value}" for status in reversed(STATUSES) if tally[status]]
+    worst = next(status for status in STATUSES if tally[status])
+    title = (
+        "Applied, with work under way: " if worst is OutcomeStatus.STARTED else "Applied in part: "
+    )
+    return paint(worst.value, title) + ", ".join(parts) + "."

@@ -1,0 +1,300 @@
+"""JSON lines for machines that follow a plan or an apply, in the shape of Terraform's UI.
+
+Each function gives one event as data or several; `Stream` stamps and writes them. Only ASCII
+leaves, so a name can neither forge a line nor move a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from ..core.address import parse_address
+from ..core.canonical import dumps
+from ..core.change import Action, Change, Outcome, OutcomeStatus
+from ..core.clock import Clock
+from ..core.diagnostics import Diagnostic, Diagnostics
+from ..core.progress import Event, Message, Progress
+from ..core.resource import Output
+from ..core.value import FrozenMap, Value
+from ..plan.model import OutputChange, Plan
+from .diagnostics import diagnostic_data
+from .human import last_line
+from .jsonplan import Data, output_action, output_name
+from .lines import headline
+from .report import ApplyReport, done_counts
+from .text import SENSITIVE, inline
+from .view import view
+
+UI_VERSION = "1.2"
+
+_ACTIONS = {
+    Action.CREATE: "create",
+    Action.UPDATE: "update",
+    Action.DELETE: "delete",
+    Action.ADOPT: "noop",
+    Action.IMPORT: "import",
+    Action.FORGET: "forget",
+    Action.NOOP: "noop",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Writes events as lines without newline, with time, level and message."""
+
+    clock: Clock
+
+    def line(self, event: Data) -> str:
+        now = datetime.fromtimestamp(self.clock.now(), UTC)
+        stamped = {
+            "@level": event.get("@level", "info"),
+            "@module": "kafkaform.ui",
+            "@timestamp": now.isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        }
+        return dumps(event | stamped)
+
+    def lines(self, events: Iterable[Data]) -> Iterator[str]:
+        return map(self.line, events)
+
+
+# ── any run ─────────────────────────────────────────────────────────────────────────────
+
+
+def version(kafkaform_version: str) -> Data:
+    """The first event of every stream."""
+    return _event(
+        "version", f"kafkaform {kafkaform_version}", kafkaform=kafkaform_version, ui=UI_VERSION
+    )
+
+
+def log(text: str, level: str = "info") -> Data:
+    return _event("log", text) | {"@level": level}
+
+
+def diagnostic(item: Diagnostic) -> Data:
+    text = f"{item.severity.value.capitalize()}: {item.summary}"
+    level = {"@level": "error" if item.severity == "error" else "warn"}
+    return _event("diagnostic", text, diagnostic=diagnostic_data(item)) | level
+
+
+def diagnostics(items: Diagnostics) -> Iterator[Data]:
+    return map(diagnostic, items)
+
+
+def progress(event: Event) -> Data:
+    """What long work reports, for consumers that draw it themselves."""
+    if isinstance(event, Message):
+        return log(event.text)
+    return _event("progress", event.label, progress=_progress(event))
+
+
+# ── a plan ──────────────────────────────────────────────────────────────────────────────
+
+
+def plan_events(plan: Plan) -> Iterator[Data]:
+    """A whole plan: diagnostics, drift, planned changes, counts, outputs."""
+    yield from diagnostics(plan.diagnostics)
+    for instance in plan.instances.values():
+        yield from (log(text, "warn") for text in instance.warnings)
+    yield from map(resource_drift, plan.drifted)
+    yield from map(planned_change, (one for one in plan.changes if _is_planned(one)))
+    yield change_summary(plan)
+    if plan.outputs:
+        yield output_changes(plan.outputs)
+
+
+def planned_change(change: Change) -> Data:
+    """One change; what is blocked is a noop that says why."""
+    blocked = change.blocked
+    body: Data = {
+        "resource": resource(change),
+        "action": "noop" if blocked else _ACTIONS[change.action],
+        "kafkaform": {
+            "action": change.action.value,
+            "adopts": change.adopts or change.action is Action.ADOPT,
+            "blocked": {"kind": blocked.kind.value, "reason": blocked.reason} if blocked else None,
+        },
+    }
+    if change.reason:
+        body["reason"] = change.reason
+    return _event("planned_change", headline(change), change=body)
+
+
+def resource_drift(change: Change) -> Data:
+    paths = [list(item.path) for item in change.drift]
+    body = {"resource": resource(change), "action": "update", "kafkaform": {"paths": paths}}
+    text = f"{inline(change.address)}: changed outside kafkaform"
+    return _event("resource_drift", text, change=body)
+
+
+def change_summary(plan: Plan) -> Data:
+    """The counts of the plan's last line, with its approval token."""
+    seen = view(plan)
+    counts = seen.counts
+    body: Data = {
+        "add": counts.add,
+        "change": counts.change,
+        "import": counts.imports,
+        "remove": counts.destroy,
+        "operation": "plan",
+        "kafkaform": {
+            "adopt": counts.adopt,
+            "forget": counts.forget,
+            "blocked": counts.blocked,
+            "applicable": seen.applicable,
+            "token": plan.token,
+        },
+    }
+    return _event("change_summary", last_line(counts), changes=body)
+
+
+def output_changes(changes: Iterable[OutputChange]) -> Data:
+    outputs = {
+        name: {"sensitive": _is_sensitive(change), "action": output_action(change)}
+        for change in changes
+        if (name := output_name(change)) is not None
+    }
+    return _event("outputs", f"Outputs: {len(outputs)}", outputs=outputs)
+
+
+# ── an apply ────────────────────────────────────────────────────────────────────────────
+
+
+def apply_start(change: Change) -> Data:
+    return _hook("apply_start", change, "started")
+
+
+def apply_progress(change: Change, elapsed: float) -> Data:
+    """elapsed: seconds since apply_start."""
+    return _hook("apply_progress", change, "still running", elapsed)
+
+
+def apply_result(change: Change, outcome: Outcome, elapsed: float) -> Data:
+    """`apply_complete`, or `apply_errored` for what failed, was skipped or is unknown."""
+    good = outcome.status in (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
+    kind = "apply_complete" if good else "apply_errored"
+    event = _hook(kind, change, outcome.status.value, elapsed)
+    details: dict[str, Any] = {"status": outcome.status.value, "step": outcome.step}
+    if outcome.ticket:
+        details["ticket"] = outcome.ticket
+    if outcome.fault:
+        details["fault"] = {
+            "code": outcome.fault.code,
+            "message": outcome.fault.message,
+            "advice": outcome.fault.advice,
+        }
+    event["hook"]["kafkaform"] = details
+    return event if good else event | {"@level": "error"}
+
+
+def apply_summary(report: ApplyReport) -> Data:
+    """The closing counts of an apply, with each result that is not simply applied."""
+    done = done_counts(report.rows)
+    body: Data = {
+        "add": done[Action.CREATE],
+        "change": done[Action.UPDATE],
+        "import": done[Action.IMPORT],
+        "remove": done[Action.DELETE],
+        "operation": "apply",
+        "kafkaform": {
+            "run": report.run,
+            "next": report.next,
+            "open": [
+                {
+                    "address": row.address,
+                    "action": row.action.value,
+                    "status": row.status.value,
+                    "reason": row.reason,
+                    "advice": row.fault_advice,
+                }
+                for row in report.rows
+                if row.status is not OutcomeStatus.APPLIED
+            ],
+        },
+    }
+    return _event("change_summary", "Apply finished", changes=body)
+
+
+def outputs(items: Iterable[Output]) -> Data:
+    """The values after an apply, sensitive ones masked."""
+    values = {item.name: _output(item) for item in items}
+    return _event("outputs", f"Outputs: {len(values)}", outputs=values)
+
+
+# ── parts ───────────────────────────────────────────────────────────────────────────────
+
+
+def resource(change: Change) -> Data:
+    """Which object an event is about, in Terraform's words."""
+    try:
+        address = parse_address(change.address)
+        module, name, key = ".".join(address.module), address.name, address.key
+    except ValueError:
+        module, name, key = "", change.address, None
+    return {
+        "addr": change.address,
+        "module": module,
+        "resource": change.address.removeprefix(f"{module}."),
+        "implied_provider": change.identity.instance.partition(".")[0],
+        "resource_type": change.identity.kind,
+        "resource_name": name,
+        "resource_key": key,
+    }
+
+
+def _event(kind: str, text: str, **body: Any) -> Data:
+    return {"type": kind, "@message": inline(text), **body}
+
+
+def _hook(kind: str, change: Change, what: str, elapsed: float | None = None) -> Data:
+    body: Data = {
+        "resource": resource(change),
+        "action": _ACTIONS[change.action],
+        "id_key": "key",
+        "id_value": change.identity.key,
+    }
+    if elapsed is not None:
+        body["elapsed_seconds"] = round(elapsed)
+    return _event(kind, f"{change.address}: {change.action.value} {what}", hook=body)
+
+
+def _is_planned(change: Change) -> bool:
+    return change.effective or change.blocked is not None
+
+
+def _progress(event: Progress) -> Data:
+    return {
+        "task": event.task,
+        "label": event.label,
+        "done": event.done,
+        "total": event.total,
+        "unit": event.unit,
+        "finished": event.finished,
+    }
+
+
+def _is_sensitive(change: OutputChange) -> bool:
+    return any(side is not None and side.sensitive for side in (change.before, change.after))
+
+
+def _output(item: Output) -> Data:
+    value: Value = SENSITIVE if item.sensitive else item.value
+    return {
+        "sensitive": item.sensitive,
+        "type": _TYPES.get(type(item.value), "any"),
+        "value": value,
+    }
+
+
+_TYPES: dict[type, str] = {
+    str: "string",
+    bool: "bool",
+    int: "number",
+    Decimal: "number",
+    tuple: "list",
+    FrozenMap: "object",
+}

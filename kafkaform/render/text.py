@@ -1,0 +1,157 @@
+"""The one place where text from outside becomes text for people.
+
+Names, configuration values, principals and broker messages are foreign: whoever chose them must
+not be able to move a cursor, recolour a terminal, reorder what is read, forge a line or start
+a command of a build log. Every renderer passes them through `inline`, `block` or `value`.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from decimal import Decimal
+
+from rich.cells import cell_len
+
+from ..core.canonical import number_text
+from ..core.value import FrozenMap, SecretRef, Value
+
+ARROW = "→"
+NOT_SET = "(not set)"
+SENSITIVE = "(sensitive)"
+VALUE_LIMIT = 240
+MESSAGE_LIMIT = 500
+_KEPT_BEFORE_DIFFERENCE = 24
+
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+# Printable by category, but drawn as nothing: joiners, fillers, variation selectors.
+_INVISIBLE = re.compile(
+    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    r"\U000e0100-\U000e01ef]"
+)
+# Azure Pipelines, TeamCity and GitHub obey these anywhere in a line.
+_LOG_COMMAND = re.compile(r"##(?=\w*\[)")
+
+
+def escape(char: str) -> str:
+    r"""A visible name for one character: \n, \x1b, \u202e, \U000e0001."""
+    code = ord(char)
+    if char in _NAMED:
+        return _NAMED[char]
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def inline(text: str) -> str:
+    """Foreign text on one line: what cannot be seen is escaped, log commands are broken.
+
+    Escaped are controls (C0, C1, DEL, ESC), line breaks, bidirectional and zero-width
+    characters, surrogates, unassigned characters and spaces other than U+0020.
+    """
+    if text.isascii() and text.isprintable() and "##" not in text:
+        return text
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else escape(char) for char in text)
+    text = _INVISIBLE.sub(lambda match: escape(match[0]), text)
+    return _LOG_COMMAND.sub(r"#\\x23", text)
+
+
+def block(text: str) -> str:
+    """The same for text that may have lines of its own."""
+    return "\n".join(map(inline, text.split("\n")))
+
+
+def quote(text: str) -> str:
+    """Foreign text in double quotes, with quotes and backslashes escaped."""
+    return '"' + inline(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
+def clip(text: str, limit: int) -> str:
+    """At most `limit` characters, the last one `…` if any were left out."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def message(text: str) -> str:
+    """An error text from elsewhere, on one line and of bounded length."""
+    return clip(inline(text.strip()), MESSAGE_LIMIT)
+
+
+def value(item: Value, limit: int = VALUE_LIMIT) -> str:
+    """One value for people: strings quoted, numbers exact; a string of more than `limit`
+    characters is cut and says how long it is."""
+    if item is None:
+        return NOT_SET
+    if isinstance(item, bool):
+        return "true" if item else "false"
+    if isinstance(item, int | Decimal):
+        return number_text(item)
+    if isinstance(item, str):
+        return _string(item, limit)
+    if isinstance(item, SecretRef):
+        return f"(sensitive, from {inline(str(item))})"
+    if isinstance(item, FrozenMap):
+        inner = ", ".join(f"{quote(key)} = {value(item[key], limit)}" for key in sorted(item))
+        return f"{{{inner}}}"
+    return "[" + ", ".join(value(element, limit) for element in item) + "]"
+
+
+def masked(item: Value, sensitive: bool) -> str:
+    """`value`, or what may be said about a sensitive one: whether it is set, and its reference."""
+    if item is None or isinstance(item, SecretRef) or not sensitive:
+        return value(item)
+    return SENSITIVE
+
+
+def pair(before: Value, after: Value, sensitive: bool = False) -> tuple[str, str]:
+    """Both sides of a change; of two long strings the parts around their first difference."""
+    if sensitive or not (isinstance(before, str) and isinstance(after, str)):
+        return masked(before, sensitive), masked(after, sensitive)
+    if max(len(before), len(after)) <= VALUE_LIMIT:
+        return quote(before), quote(after)
+    shared = len(os.path.commonprefix([before, after]))
+    start = max(0, shared - _KEPT_BEFORE_DIFFERENCE)
+    lead = "…" if start else ""
+    return lead + _string(before, VALUE_LIMIT, start), lead + _string(after, VALUE_LIMIT, start)
+
+
+def _string(text: str, limit: int, start: int = 0) -> str:
+    shown = text[start : start + limit]
+    if len(shown) == len(text) - start:
+        return quote(shown)
+    return f"{quote(shown)}… ({len(text):,} characters)"
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """`1 topic`, `1,200 topics`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def dotted(path: tuple[str, ...]) -> str:
+    """A path for people: `config.retention.ms`; the empty path is the object itself."""
+    return inline(".".join(path)) if path else "object"
+
+
+def cells(text: str) -> int:
+    """How many terminal columns the text takes."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def pad(text: str, width: int) -> str:
+    """The text, filled with spaces to `width` columns."""
+    return text + " " * (width - cells(text))
+
+
+def table(rows: list[list[str]], right: frozenset[int] = frozenset()) -> list[str]:
+    """Lines of aligned columns, two spaces apart. right: columns set flush right."""
+    if not rows:
+        return []
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        line = [
+            " " * (width - cells(cell)) + cell if index in right else pad(cell, width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(line).rstrip())
+    return lines

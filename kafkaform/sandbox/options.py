@@ -1,0 +1,91 @@
+"""What the user asks of `sandbox up`, checked before anything is touched."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.errors import UsageError
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_KEY = re.compile(r"[A-Za-z0-9_.-]+")
+
+# Overriding one of these would break what the sandbox promises: loopback only, its own ports,
+# its own data folder, logins that work.
+OWNED_KEYS = frozenset(
+    (
+        "advertised.listeners",
+        "authorizer.class.name",
+        "broker.rack",
+        "controller.listener.names",
+        "controller.quorum.bootstrap.servers",
+        "controller.quorum.voters",
+        "inter.broker.listener.name",
+        "listener.security.protocol.map",
+        "listeners",
+        "log.dir",
+        "log.dirs",
+        "metadata.log.dir",
+        "node.id",
+        "process.roles",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """brokers: 1 or 3; config: broker properties laid over the sandbox's own; classpath: jars
+    added for policies and plugins; keep_data: `down` leaves the data; ready_within: seconds."""
+
+    name: str = "dev"
+    brokers: int = 1
+    tls: bool = False
+    config: tuple[tuple[str, str], ...] = ()
+    classpath: tuple[Path, ...] = ()
+    keep_data: bool = False
+    ready_within: float = 60.0
+
+
+def check_name(name: str) -> str:
+    """The name itself. Raises UsageError: it becomes a folder and must stay one."""
+    if _NAME.fullmatch(name) is None:
+        raise UsageError(
+            f"{name!r} cannot name a sandbox",
+            "use up to 63 lower-case letters, digits, - and _, beginning with a letter or digit",
+        )
+    return name
+
+
+def check(options: Options) -> None:
+    """Raises UsageError for the first thing that cannot be done as asked."""
+    check_name(options.name)
+    if options.brokers not in (1, 3):
+        raise UsageError(f"a sandbox has 1 or 3 brokers, not {options.brokers}")
+    if options.ready_within <= 0:
+        raise UsageError("the time to get ready must be more than 0 seconds")
+    for key, value in options.config:
+        _check_override(key, value)
+    for jar in options.classpath:
+        if not jar.is_file():
+            raise UsageError(f"--classpath {jar}: there is no such file", "build the jar first")
+
+
+def parse_override(text: str) -> tuple[str, str]:
+    """The key and value of one `--config k=v`. Raises UsageError."""
+    key, separator, value = text.partition("=")
+    if not separator:
+        raise UsageError(f"--config {text}: expected KEY=VALUE")
+    return key.strip(), value
+
+
+def _check_override(key: str, value: str) -> None:
+    if _KEY.fullmatch(key) is None:
+        raise UsageError(f"--config {key!r}: this is not the name of a broker property")
+    if key in OWNED_KEYS or key.startswith("listener.name."):
+        raise UsageError(
+            f"--config {key}: the sandbox sets this itself",
+            "use --brokers, --tls and --name to shape listeners, nodes and folders",
+        )
+    if "\n" in value or "\r" in value:
+        raise UsageError(f"--config {key}: a value is a single line")

@@ -1,0 +1,172 @@
+"""Broker processes: detached, known by process id and start time, ended with care.
+
+A process id alone is not an identity: after a crash or a restart of the computer it may belong
+to a stranger. Nothing here sends a signal before the start time was compared.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_STATE, _START_TIME = 0, 19  # fields 3 and 22 of /proc/PID/stat, counted after the name (proc(5))
+_POLL = 0.05
+GRACE = 10.0  # seconds between SIGTERM and SIGKILL
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """started: opaque text that differs for any other process that ever had this pid."""
+
+    pid: int
+    started: str
+
+
+def identify(pid: int) -> Process | None:
+    """The process that has this id now; None if there is none or it has ended (a zombie)."""
+    started = _started_linux(pid) if sys.platform == "linux" else _started_ps(pid)
+    return None if started is None else Process(pid, started)
+
+
+def alive(process: Process | None) -> bool:
+    """True if this very process runs, not merely one with its id."""
+    return process is not None and identify(process.pid) == process
+
+
+def launch(command: Sequence[str], folder: Path, log: Path, env: Mapping[str, str]) -> Process:
+    """Starts a process that outlives us and ignores the terminal's Ctrl-C, with all the open
+    files that the system allows. Its output goes to `log`, which is emptied first."""
+    with log.open("wb") as output, most_open_files():
+        child = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    started = identify(child.pid)
+    child.returncode = 0  # Popen would otherwise complain that we leave a running child behind
+    return started or Process(child.pid, "")
+
+
+def end(processes: Iterable[Process], grace: float) -> tuple[Process, ...]:
+    """Ends these very processes: SIGTERM, `grace` seconds, then SIGKILL. Returns those that
+    were ours and alive; a foreign process with one of the ids is left alone."""
+    ours = tuple(process for process in processes if alive(process))
+    _signal(ours, signal.SIGTERM)
+    left = _wait(ours, grace)
+    _signal(left, signal.SIGKILL)
+    _wait(left, 5.0)
+    return ours
+
+
+def exit_code(child: Process, seconds: float) -> int | None:
+    """The exit code of a process that we launched ourselves; None if it still runs then."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        pid, status = os.waitpid(child.pid, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(_POLL)
+    return None
+
+
+def open_file_limits() -> tuple[int, int]:
+    """The soft and hard limit of open files; -1 is no limit."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)
+
+
+@contextmanager
+def most_open_files() -> Iterator[None]:
+    """Raises our own soft limit to the hard one, for children started meanwhile."""
+    soft, hard = open_file_limits()
+    with suppress(ValueError, OSError):  # macOS refuses "no limit"; then it stays as it is
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def deferred_signals() -> Iterator[None]:
+    """Puts off Ctrl-C and SIGTERM until the block is done: between a process and its record
+    there must be no way out. Outside the main thread signals do not arrive anyway."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+    before = {
+        number: signal.signal(number, lambda which, _: arrived.append(which))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for which in arrived:
+            signal.raise_signal(which)
+
+
+def _signal(processes: Iterable[Process], number: signal.Signals) -> None:
+    for process in processes:
+        if alive(process):
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, number)
+
+
+def _wait(processes: tuple[Process, ...], seconds: float) -> tuple[Process, ...]:
+    """Those that still live after at most this time."""
+    deadline = time.monotonic() + seconds
+    left = processes
+    while left and time.monotonic() < deadline:
+        time.sleep(_POLL)
+        for process in left:
+            _reap(process.pid)
+        left = tuple(process for process in left if alive(process))
+    return left
+
+
+def _reap(pid: int) -> None:
+    """Takes leave of an ended child; a process that somebody else started needs nothing."""
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def _started_linux(pid: int) -> str | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The name stands in parentheses and may hold blanks and parentheses itself.
+    fields = stat.rpartition(")")[2].split()
+    if fields[_STATE] in "ZX":
+        return None
+    # Ticks count from boot, so the same number can come again after a restart.
+    boot = _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""
+    return f"{fields[_START_TIME]}@{boot}"
+
+
+def _started_ps(pid: int) -> str | None:
+    answer = subprocess.run(
+        ["ps", "-o", "stat=,lstart=", "-p", str(pid)],
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
+        check=False,
+    )
+    state, _, started = answer.stdout.strip().partition(" ")
+    return None if not started or state.startswith("Z") else " ".join(started.split())

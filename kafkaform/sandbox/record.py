@@ -1,0 +1,167 @@
+"""The sandbox as data, and the file `sandbox.json` that remembers it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import KafkaformError
+from . import places
+from .options import Options, check_name
+from .process import Process
+
+FILE = "sandbox.json"
+HOST = "127.0.0.1"
+
+
+class Phase(StrEnum):
+    """What the last command made of it; whether it still lives is for `status` to find out."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """One broker's listeners on the loopback address; tls is None without --tls."""
+
+    client: int
+    internal: int
+    controller: int
+    tls: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    id: int
+    ports: Ports
+    process: Process | None = None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Sandbox:
+    """One sandbox. usable: its data was served by a ready cluster once, so a failed start must
+    not throw it away; reason: why the last start failed; config and classpath as in Options."""
+
+    name: str
+    phase: Phase
+    cluster_id: str
+    brokers: tuple[Broker, ...]
+    admin_password: str
+    ci_password: str
+    broker_password: str
+    config: tuple[tuple[str, str], ...] = ()
+    classpath: tuple[str, ...] = ()
+    keep_data: bool = False
+    usable: bool = False
+    reason: str = ""
+
+    def __repr__(self) -> str:
+        return f"Sandbox({self.name}, {self.phase}, {self.bootstrap})"
+
+    @property
+    def folder(self) -> Path:
+        return places.run_folder(self.name)
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def tls(self) -> bool:
+        return self.brokers[0].ports.tls is not None
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port of every broker's SASL_PLAINTEXT listener, with commas."""
+        return ",".join(f"{HOST}:{broker.ports.client}" for broker in self.brokers)
+
+    @property
+    def bootstrap_tls(self) -> str | None:
+        """The same for the SASL_SSL listener; None without --tls."""
+        if not self.tls:
+            return None
+        return ",".join(f"{HOST}:{broker.ports.tls}" for broker in self.brokers)
+
+    @property
+    def ca_file(self) -> Path | None:
+        """The certificate that the SASL_SSL listeners are to be checked against."""
+        return self.folder / "tls" / "ca.pem" if self.tls else None
+
+    def processes(self) -> tuple[Process, ...]:
+        """Every broker process on record, alive or not."""
+        return tuple(broker.process for broker in self.brokers if broker.process is not None)
+
+    def log_file(self, broker: Broker) -> Path:
+        return self.folder / f"broker-{broker.id}.log"
+
+    def options(self) -> Options:
+        """The options that would make this sandbox again."""
+        return Options(
+            self.name,
+            len(self.brokers),
+            self.tls,
+            self.config,
+            tuple(map(Path, self.classpath)),
+            self.keep_data,
+        )
+
+
+def save(sandbox: Sandbox) -> None:
+    """Writes sandbox.json, readable by its owner only: it holds passwords."""
+    places.private_folder(sandbox.folder)
+    text = json.dumps(asdict(sandbox), indent=2, sort_keys=True) + "\n"
+    places.write_private(sandbox.folder / FILE, text)
+
+
+def load(name: str) -> Sandbox | None:
+    """The sandbox of this name, or None. Raises KafkaformError if its record is damaged."""
+    path = places.run_folder(check_name(name)) / FILE
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return None
+    try:
+        return _decode(json.loads(text))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise KafkaformError(
+            f"the record of sandbox {name} cannot be read: {path} ({type(error).__name__})",
+            f"look for broker processes that name {path.parent}, end them, remove that folder",
+        ) from None
+
+
+def names() -> tuple[str, ...]:
+    """Every sandbox that has a record, in order."""
+    return tuple(sorted(path.parent.name for path in places.sandboxes().glob(f"*/{FILE}")))
+
+
+def _decode(data: Mapping[str, Any]) -> Sandbox:
+    return Sandbox(
+        name=check_name(data["name"]),
+        phase=Phase(data["phase"]),
+        cluster_id=str(data["cluster_id"]),
+        brokers=tuple(map(_decode_broker, data["brokers"])),
+        admin_password=str(data["admin_password"]),
+        ci_password=str(data["ci_password"]),
+        broker_password=str(data["broker_password"]),
+        config=tuple((str(key), str(value)) for key, value in data["config"]),
+        classpath=tuple(map(str, data["classpath"])),
+        keep_data=bool(data["keep_data"]),
+        usable=bool(data["usable"]),
+        reason=str(data["reason"]),
+    )
+
+
+def _decode_broker(data: Mapping[str, Any]) -> Broker:
+    process = data["process"]
+    return Broker(
+        id=int(data["id"]),
+        ports=Ports(**data["ports"]),
+        process=None if process is None else Process(int(process["pid"]), str(process["started"])),
+    )

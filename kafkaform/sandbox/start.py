@@ -1,0 +1,164 @@
+"""From files on disk to a cluster that answers: format, launch, wait, or clean up."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..core.errors import ConnectError, KafkaformError
+from ..core.progress import Message, Progress, Report
+from . import configuration, logs, places, record
+from .process import GRACE, alive, deferred_signals, end, exit_code, launch
+from .record import Broker, Phase, Sandbox
+
+# Counts the brokers that answer as one cluster; 0 while none does. It raises nothing.
+Probe = Callable[[Sandbox], int]
+
+_POLL = 0.2
+_LOG_LINES = 15
+_FORMAT_SECONDS = 60.0
+# Nothing else of the user's environment, above all no secrets, reaches a process that outlives
+# the command; these decide how Java reads file names, clocks and its own settings.
+_INHERITED = (
+    "HOME",
+    "JAVA_TOOL_OPTIONS",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LD_LIBRARY_PATH",
+    "PATH",
+    "TZ",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    java: Path
+    class_path: tuple[Path, ...]
+
+    def environment(self) -> Mapping[str, str]:
+        kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
+        return {**kept, "CLASSPATH": os.pathsep.join(map(str, self.class_path))}
+
+
+def start(
+    sandbox: Sandbox, runtime: Runtime, ready_within: float, probe: Probe, report: Report
+) -> Sandbox:
+    """The running sandbox; `ready_within` seconds. If anything fails no process is left and
+    the record says why; data that never worked is removed. Raises ConnectError."""
+    try:
+        if not sandbox.usable:
+            sandbox = _format(sandbox, runtime, report)
+        for broker in sandbox.brokers:
+            sandbox = _launch(sandbox, broker, runtime, _command(sandbox, broker, runtime))
+        _await_ready(sandbox, ready_within, probe, report)
+    except BaseException as error:  # Ctrl-C too
+        _give_up(sandbox.name, str(error).partition("\n")[0] or "the last `up` was interrupted")
+        raise
+    ready = replace(sandbox, phase=Phase.RUNNING, usable=True)
+    record.save(ready)
+    return ready
+
+
+def properties_file(broker: Broker) -> str:
+    """The file's name in the run folder, which is every Java process's working directory."""
+    return f"broker-{broker.id}.properties"
+
+
+def _format(sandbox: Sandbox, runtime: Runtime, report: Report) -> Sandbox:
+    """The storage tools run as recorded processes too: one that outlived a killed `up` would
+    go on writing into the data of the next."""
+    report(Message(f"formatting the storage of {len(sandbox.brokers)} broker(s)"))
+    for broker in sandbox.brokers:
+        command = configuration.format_command(sandbox, runtime.java, properties_file(broker))
+        # In a file, because everybody can read a command line and this one holds passwords.
+        file = sandbox.folder / f"format-{broker.id}.arguments"
+        places.write_private(file, configuration.argument_file(command[1:]))
+        sandbox = _launch(sandbox, broker, runtime, (command[0], f"@{file}"))
+    deadline = time.monotonic() + _FORMAT_SECONDS
+    for broker, process in zip(sandbox.brokers, sandbox.processes(), strict=True):
+        code = exit_code(process, deadline - time.monotonic())
+        if code != 0:
+            raise _format_failed(sandbox, broker, code)
+        (sandbox.folder / f"format-{broker.id}.arguments").unlink()
+    return sandbox
+
+
+def _format_failed(sandbox: Sandbox, broker: Broker, code: int | None) -> KafkaformError:
+    how = f"took more than {_FORMAT_SECONDS:g} seconds" if code is None else f"ended with {code}"
+    return KafkaformError(
+        f"sandbox {sandbox.name}: formatting the storage of broker {broker.id} {how}"
+        + _last_words(sandbox, (broker,)),
+        "correct --config, --classpath or KAFKA_HOME if the lines name them, then try again",
+    )
+
+
+def _command(sandbox: Sandbox, broker: Broker, runtime: Runtime) -> Sequence[str]:
+    main, file = "kafka.Kafka", properties_file(broker)
+    return configuration.java_command(sandbox, runtime.java, main, file)
+
+
+def _launch(sandbox: Sandbox, broker: Broker, runtime: Runtime, command: Sequence[str]) -> Sandbox:
+    """The sandbox with this broker's process, on record before anything can interrupt us."""
+    log = sandbox.log_file(broker)
+    with deferred_signals():
+        process = launch(command, sandbox.folder, log, runtime.environment())
+        brokers = tuple(
+            replace(each, process=process) if each.id == broker.id else each
+            for each in sandbox.brokers
+        )
+        launched = replace(sandbox, brokers=brokers)
+        record.save(launched)
+    return launched
+
+
+def _await_ready(sandbox: Sandbox, seconds: float, probe: Probe, report: Report) -> None:
+    deadline, total = time.monotonic() + seconds, len(sandbox.brokers)
+    answering = 0
+    while time.monotonic() < deadline:
+        dead = [broker for broker in sandbox.brokers if not alive(broker.process)]
+        if dead:
+            raise _not_ready(sandbox, f"broker {dead[0].id} ended while it was starting", dead)
+        answering = probe(sandbox)
+        ready = answering >= total
+        report(Progress("brokers", "starting", min(answering, total), total, "brokers", ready))
+        if ready:
+            return
+        time.sleep(_POLL)
+    what = f"{answering} of {total} brokers answered within {seconds:g} seconds"
+    raise _not_ready(sandbox, what, sandbox.brokers)
+
+
+def _not_ready(sandbox: Sandbox, what: str, brokers: Sequence[Broker]) -> ConnectError:
+    return ConnectError(
+        f"sandbox {sandbox.name}: {what}" + _last_words(sandbox, brokers),
+        f"`kafkaform sandbox logs --name {sandbox.name}` shows more; correct --config or "
+        "--classpath if the lines name them; on a slow computer give it more time with --timeout",
+    )
+
+
+def _last_words(sandbox: Sandbox, brokers: Sequence[Broker]) -> str:
+    """What these brokers wrote last, without Java's stack frames, as lines to append."""
+    lines = [
+        line
+        for broker in brokers
+        for line in logs.tail(sandbox.log_file(broker), _LOG_LINES * 4)
+        if not line.startswith("\tat ")
+    ]
+    return "".join(f"\n  {line}" for line in lines[-_LOG_LINES:]) or "; it wrote no log"
+
+
+def _give_up(name: str, reason: str) -> None:
+    """Works from the record: it knows every process, however the start came to its end."""
+    sandbox = record.load(name)
+    if sandbox is None:
+        return
+    end(sandbox.processes(), GRACE)
+    if not sandbox.usable:
+        shutil.rmtree(sandbox.data, ignore_errors=True)
+    brokers = tuple(replace(broker, process=None) for broker in sandbox.brokers)
+    record.save(replace(sandbox, phase=Phase.FAILED, brokers=brokers, reason=reason))

@@ -1,0 +1,68 @@
+"""The seam to where a state lives."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..core.clock import Clock
+from .model import State
+
+
+@dataclass(frozen=True, slots=True)
+class LockInfo:
+    """Who holds a lock, and for what. started: RFC 3339, UTC; command: as it was typed."""
+
+    run: str
+    who: str
+    host: str
+    pid: int
+    started: str
+    command: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.who} on {self.host} (`{self.command}`, run {self.run}, process {self.pid}, "
+            f"since {self.started})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """state: None if there is none yet; version: opaque, what a save must still find there."""
+
+    state: State | None
+    version: str | None
+
+
+class Backend(Protocol):
+    """Where one state lives.
+
+    Must: write wholly or not at all, durably, and only over the version that was loaded; keep
+    earlier versions. Must not: write through links, or over a state that it cannot read.
+    """
+
+    @property
+    def location(self) -> str:
+        """How messages name the state."""
+
+    def lock(self, info: LockInfo, timeout: float, clock: Clock) -> AbstractContextManager[None]:
+        """Hold the lock. timeout: seconds. Raises Locked naming who holds it."""
+
+    def lock_info(self) -> LockInfo | None:
+        """Who holds the lock now, None if nobody does."""
+
+    def load(self) -> Loaded:
+        """The state as it stands. Raises StorageError if it cannot be read or trusted."""
+
+    def save(self, state: State, version: str | None) -> str:
+        """Write a state over `version`; the new version. Raises Locked if another version is
+        there, StorageError if it cannot be written (the old one is then intact)."""
+
+    def check_writable(self, size: int = 0) -> None:
+        """Refuse before anything is sent if a save of `size` bytes could not succeed.
+        Raises StorageError."""
+
+    def rescue(self, state: State) -> str:
+        """After a failed save: write the state elsewhere and say where. Raises StorageError."""

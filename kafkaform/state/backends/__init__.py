@@ -1,0 +1,1 @@
+"""Where states live: `local` for a file beside the configuration."""

@@ -1,0 +1,233 @@
+"""A state file in a folder: at every moment wholly the old one or wholly the new one.
+
+Temporary file → fsync → keep the old version → rename → fsync of the folder. The lock is a
+file of its own that is never renamed, held with flock, so the kernel frees it however we end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ...core.clock import Clock
+from ...core.errors import Locked, StorageError
+from ...core.storage import refusal
+from ..backend import Loaded, LockInfo
+from ..codec import decode, encode
+from ..model import State
+from . import files
+
+KEPT_VERSIONS = 10
+ROOM = 3
+"""How many whole states must fit on the disk before anything is sent."""
+SMALLEST_ROOM = 1 << 20
+RETRY_SECONDS = 0.05
+# `lock_info` takes a shared lock for an instant; nobody may be turned away because of that.
+SHORTEST_WAIT_SECONDS = 0.2
+UNKNOWN_HOLDER = LockInfo("unknown", "somebody", "unknown", 0, "unknown", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalBackend:
+    """path: the state file; lock and earlier versions live in `.kafkaform` beside it."""
+
+    path: Path
+
+    @property
+    def location(self) -> str:
+        return str(self.path)
+
+    @property
+    def _folder(self) -> Path:
+        return self.path.parent / ".kafkaform"
+
+    @property
+    def _lock_path(self) -> Path:
+        return self._folder / "lock"
+
+    # ── lock ────────────────────────────────────────────────────────────────────────────
+
+    @contextlib.contextmanager
+    def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[None]:
+        """Hold the lock. Raises Locked after `timeout` seconds, StorageError."""
+        with _explained("cannot lock the state", self._lock_path):
+            files.private_folder(self._folder)
+            descriptor = self._acquire(clock, clock.monotonic() + timeout)
+        try:
+            with _explained("cannot lock the state", self._lock_path):
+                _write_owner(descriptor, info)
+                for leftover in files.leftovers(self.path):
+                    leftover.unlink()
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # the text is for people; closing frees the lock
+                os.ftruncate(descriptor, 0)
+            os.close(descriptor)
+
+    def _acquire(self, clock: Clock, deadline: float) -> int:
+        deadline = max(deadline, clock.monotonic() + SHORTEST_WAIT_SECONDS)
+        while True:
+            descriptor = self._try_lock()
+            if descriptor is not None:
+                return descriptor
+            if clock.monotonic() >= deadline:
+                holder = self.lock_info() or UNKNOWN_HOLDER
+                raise Locked(
+                    f"{self.path} is locked by {holder}",
+                    "Wait until that run has ended, or give it time with --lock-timeout. The "
+                    "lock of a process that died is free at once.",
+                )
+            clock.sleep(RETRY_SECONDS)
+
+    def _try_lock(self) -> int | None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        descriptor = os.open(self._lock_path, flags, files.PRIVATE_FILE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Who deletes the lock file meanwhile leaves us with a lock that nobody else meets.
+            if os.path.samestat(os.fstat(descriptor), self._lock_path.lstat()):
+                return descriptor
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        return None
+
+    def lock_info(self) -> LockInfo | None:
+        """Who holds the lock now. Raises StorageError if the lock file cannot be read."""
+        with _explained("cannot look at the lock", self._lock_path):
+            try:
+                descriptor = os.open(self._lock_path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            except FileNotFoundError:
+                return None
+            with os.fdopen(descriptor, "rb") as file:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return _read_owner(file.read())
+        return None
+
+    # ── load and save ───────────────────────────────────────────────────────────────────
+
+    def load(self) -> Loaded:
+        data = self._read()
+        if data is None:
+            return Loaded(None, None)
+        state = decode(data, self.location)
+        return Loaded(state, _version(state.serial, data))
+
+    def save(self, state: State, version: str | None) -> str:
+        data = encode(state)
+        current = self._read()
+        _refuse_other(self.location, current, version)
+        with _explained("cannot save the state", self.path):
+            self._replace(data, current, version)
+        return _version(state.serial, data)
+
+    def check_writable(self, size: int = 0) -> None:
+        current = self._read()
+        needed = max(ROOM * max(size, len(current or b"")), SMALLEST_ROOM)
+        with _explained("the state could not be saved, so nothing is sent", self.path):
+            files.private_folder(files.private_folder(self._folder) / "backups")
+            files.reserve(self.path, needed)
+
+    def rescue(self, state: State) -> str:
+        """Write the state to the system's folder for temporary files, else to the home folder."""
+        try:
+            return str(save_emergency(state, Path(tempfile.gettempdir())))
+        except (OSError, StorageError):
+            return str(save_emergency(state, Path.home()))
+
+    def _read(self) -> bytes | None:
+        with _explained("cannot read the state", self.path):
+            try:
+                return files.read(self.path)
+            except FileNotFoundError:
+                return None
+
+    def _replace(self, data: bytes, current: bytes | None, version: str | None) -> None:
+        fresh = files.temporary(self.path)
+        try:
+            files.write_new(fresh, data)
+            if current is not None and version is not None:
+                self._keep(current, version)
+            fresh.replace(self.path)
+        except BaseException:
+            fresh.unlink(missing_ok=True)
+            raise
+        files.sync_folder(self.path.parent)
+
+    def _keep(self, current: bytes, version: str) -> None:
+        """Keep the version that is about to go, named by its serial; the last ten stay."""
+        backups = files.private_folder(files.private_folder(self._folder) / "backups")
+        backup = backups / f"{self.path.name}.{version.partition('-')[0]}"
+        backup.unlink(missing_ok=True)
+        try:
+            os.link(self.path, backup, follow_symlinks=False)
+        except PermissionError:  # a file system without hard links, such as FAT
+            files.write_new(backup, current)
+        kept = backups.glob(f"{self.path.name}.*")
+        numbered = sorted((p for p in kept if p.suffix[1:].isdecimal()), key=_serial)
+        for old in numbered[:-KEPT_VERSIONS]:
+            old.unlink()
+
+
+def save_emergency(state: State, folder: Path) -> Path:
+    """Save a state where it can be saved, under a new name; the caller tells the user.
+
+    Raises StorageError.
+    """
+    path = folder / f"kafkaform.state.{state.serial}.{secrets.token_hex(4)}.json"
+    with _explained("cannot save the state here either", path):
+        files.write_new(path, encode(state))
+        files.sync_folder(folder)
+    return path
+
+
+def _version(serial: int, data: bytes) -> str:
+    return f"{serial}-{hashlib.sha256(data).hexdigest()}"
+
+
+def _serial(backup: Path) -> int:
+    return int(backup.suffix[1:])
+
+
+def _refuse_other(location: str, current: bytes | None, version: str | None) -> None:
+    found = None if current is None else hashlib.sha256(current).hexdigest()
+    expected = None if version is None else version.partition("-")[2]
+    if found != expected:
+        raise Locked(
+            f"{location}: the state was moved on by somebody else since it was loaded",
+            "Run the command again; it starts from the state that is there now.",
+        )
+
+
+def _write_owner(descriptor: int, info: LockInfo) -> None:
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps(asdict(info)).encode("ascii"), 0)
+
+
+def _read_owner(text: bytes) -> LockInfo:
+    """Whoever takes the lock writes its name a moment later, so there may be none yet."""
+    try:
+        return LockInfo(**json.loads(text))
+    except (ValueError, TypeError):
+        return UNKNOWN_HOLDER
+
+
+@contextlib.contextmanager
+def _explained(task: str, path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise refusal(task, path, error) from None

@@ -1,0 +1,223 @@
+"""States as bytes: one member a line, one object a line, sorted. Equal states, equal bytes.
+
+The checksum is the SHA-256 of the file without the checksum's own line, so that every byte
+counts and `grep -v '^"checksum"' FILE | sha256sum` proves a file without kafkaform.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from ..core import canonical
+from ..core.errors import StorageError
+from ..core.head import Head
+from ..core.resource import Identity
+from ..core.value import FrozenMap, Value
+from .model import FORMAT, PROTECTIONS, Row, State
+
+MEMBERS = frozenset(
+    {
+        "audit_head",
+        "checksum",
+        "format",
+        "kafkaform_version",
+        "lineage",
+        "objects",
+        "outputs",
+        "providers",
+        "serial",
+    }
+)
+_CHECKSUM = re.compile(rb'\{\n"audit_head":[^\n]*\n("checksum":"([0-9a-f]{64})",\n)')
+
+
+class _Wrong(ValueError):
+    """Says which part of a state breaks which rule."""
+
+
+def encode(state: State) -> bytes:
+    """The bytes of a state, with a final newline."""
+    head = state.audit_head
+    rows = ",\n".join(canonical.dumps(_from_row(row)) for _, row in sorted(state.objects.items()))
+    parts = {
+        "audit_head": canonical.dumps({"seq": head.seq, "hash": head.hash} if head else None),
+        "format": canonical.dumps(FORMAT),
+        "kafkaform_version": canonical.dumps(state.kafkaform_version),
+        "lineage": canonical.dumps(state.lineage),
+        "objects": f"[\n{rows}\n]" if rows else "[]",
+        "outputs": canonical.dumps(state.outputs),
+        "providers": canonical.dumps(state.providers),
+        "serial": canonical.dumps(state.serial),
+    }
+    first, *lines = [f'"{name}":{text}' for name, text in parts.items()]
+    start = f"{{\n{first},\n".encode("ascii")
+    rest = (",\n".join(lines) + "\n}\n").encode("ascii")
+    checksum = hashlib.sha256(start + rest).hexdigest()
+    return start + f'"checksum":"{checksum}",\n'.encode("ascii") + rest
+
+
+def decode(data: bytes, where: str) -> State:
+    """The state in these bytes. where: the file's name, for messages.
+
+    Raises StorageError for anything that is not, byte for byte, a state that was saved.
+    """
+    try:
+        members = _members(data, where)
+        return _state(members)
+    except (_Wrong, canonical.CanonicalError) as error:
+        raise StorageError(
+            f"{where} cannot be used: {error}",
+            "Do not repair it by hand. Previous versions are kept in .kafkaform/backups beside "
+            "it: copy the last one over it, or restore the state from a backup of yours.",
+        ) from None
+
+
+def _members(data: bytes, where: str) -> FrozenMap:
+    if not data:
+        raise _Wrong("it is empty")
+    found = canonical.loads(data)
+    if not isinstance(found, FrozenMap) or "format" not in found:
+        raise _Wrong("it is not a kafkaform state")
+    if type(found["format"]) is int and found["format"] > FORMAT:
+        raise StorageError(
+            f"{where} has state format {found['format']}, written by kafkaform "
+            f"{found.get('kafkaform_version', '(unknown)')}; this version reads up to {FORMAT}",
+            "Use that version of kafkaform or a newer one. Nothing was changed.",
+        )
+    if found["format"] != FORMAT or found.keys() != MEMBERS:
+        raise _Wrong("it does not have the members of a state")
+    if _checksum(data) != found["checksum"]:
+        raise _Wrong("its checksum does not fit: it was damaged, or edited by hand")
+    return found
+
+
+def _checksum(data: bytes) -> str:
+    match = _CHECKSUM.match(data)
+    if match is None:
+        return ""
+    return hashlib.sha256(data[: match.start(1)] + data[match.end(1) :]).hexdigest()
+
+
+# ── to data ─────────────────────────────────────────────────────────────────────────────
+
+
+def _from_row(row: Row) -> dict[str, Value]:
+    return {
+        "instance": row.identity.instance,
+        "kind": row.identity.kind,
+        "identity": row.identity.key,
+        "owners": row.owners,
+        "origin": row.origin,
+        "attributes": row.attributes,
+        "incarnation": row.incarnation,
+        "protected": row.protected,
+        "owner": row.owner,
+        "labels": row.labels,
+        "depends_on": row.depends_on,
+        "secret_version": row.secret_version,
+    }
+
+
+# ── from data: each member has a rule, and a rule that is broken is named ───────────────
+
+
+def _text(value: Value) -> bool:
+    return isinstance(value, str)
+
+
+def _name(value: Value) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _optional_text(value: Value) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _map(value: Value) -> bool:
+    return isinstance(value, FrozenMap)
+
+
+def _texts(value: Value) -> bool:
+    return isinstance(value, tuple) and all(map(_name, value))
+
+
+def _count(value: Value) -> bool:
+    return type(value) is int and value >= 0
+
+
+Rules = Mapping[str, tuple[Callable[[Value], bool], str]]
+
+_STATE_RULES: Rules = {
+    "kafkaform_version": (_text, "text"),
+    "lineage": (_name, "text that is not empty"),
+    "serial": (_count, "a whole number, 0 or more"),
+    "objects": (lambda v: isinstance(v, tuple), "a list"),
+    "providers": (lambda v: isinstance(v, FrozenMap) and all(map(_name, v.values())), "scope ids"),
+    "outputs": (lambda v: isinstance(v, FrozenMap) and all(map(_map, v.values())), "outputs"),
+    "audit_head": (lambda v: v is None or _is_head(v), "null, or seq and hash"),
+}
+_ROW_RULES: Rules = {
+    "instance": (_name, "text that is not empty"),
+    "kind": (_name, "text that is not empty"),
+    "identity": (_text, "text"),
+    "owners": (lambda v: _texts(v) and bool(v), "a list of addresses that is not empty"),
+    "origin": (lambda v: _count(v) and v != 0, "the number of an audit record, 1 or more"),
+    "attributes": (_map, "an object"),
+    "incarnation": (_optional_text, "text or null"),
+    "protected": (lambda v: v in PROTECTIONS, f"one of {', '.join(PROTECTIONS)}"),
+    "owner": (_optional_text, "text or null"),
+    "labels": (lambda v: isinstance(v, FrozenMap) and all(map(_text, v.values())), "texts"),
+    "depends_on": (_texts, "a list of addresses"),
+    "secret_version": (_optional_text, "text or null"),
+}
+
+
+def _is_head(value: Value) -> bool:
+    return (
+        isinstance(value, FrozenMap)
+        and value.keys() == {"seq", "hash"}
+        and _count(value["seq"])
+        and _name(value["hash"])
+    )
+
+
+def _state(members: FrozenMap) -> State:
+    _obey(members, _STATE_RULES, "the state")
+    objects: dict[Identity, Row] = {}
+    for data in members["objects"]:
+        row = _row(data)
+        if row.identity in objects:
+            raise _Wrong(f"{row.identity} is recorded twice")
+        objects[row.identity] = row
+    head = members["audit_head"]
+    return State(
+        lineage=members["lineage"],
+        serial=members["serial"],
+        objects=objects,
+        providers=members["providers"],
+        outputs=members["outputs"],
+        audit_head=Head(head["seq"], head["hash"]) if head else None,
+        kafkaform_version=members["kafkaform_version"],
+    )
+
+
+def _row(data: Value) -> Row:
+    if not isinstance(data, FrozenMap) or data.keys() != _ROW_RULES.keys():
+        raise _Wrong("an object does not have the members of an object")
+    _obey(data, _ROW_RULES, f"object {data['kind']} {data['identity']}")
+    members: dict[str, Any] = dict(data)
+    identity = Identity(members.pop("instance"), members.pop("kind"), members.pop("identity"))
+    return Row(identity, **members)
+
+
+def _obey(data: FrozenMap, rules: Rules, whose: str) -> None:
+    for name, (rule, wanted) in rules.items():
+        if not rule(data[name]):
+            _refuse(whose, name, wanted)
+
+
+def _refuse(whose: str, name: str, wanted: str) -> NoReturn:
+    raise _Wrong(f"`{name}` of {whose} is not {wanted}")

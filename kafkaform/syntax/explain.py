@@ -1,0 +1,309 @@
+"""Why the parser stopped at a token, in words: one small rule per likely mistake.
+
+Rules look at the token, the ones before it and what the grammar would have taken. Messages name
+marks and kinds of tokens, never what strings, numbers or expressions say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..core.diagnostics import Diagnostic
+from .faults import fault
+from .source import Source
+from .tokens import CLOSERS, OPENERS, OPERATORS, Token
+
+_END = "$END"
+_NAMES = frozenset({"NAME", "IN", "IF", "TRUE", "FALSE", "NULL", "FOR"})
+_WORDS: Mapping[str, str] = {
+    **dict.fromkeys(_NAMES, "a name"),
+    "NL_OR_COMMENT": "the end of the line",
+    "INT_LITERAL": "a number",
+    "FLOAT_LITERAL": "a number",
+    "DBLQUOTE": "a string",
+    "PLAIN_STRING": "a string",
+    "STRING_CHARS": "text",
+    "HEREDOC_TEMPLATE": "a heredoc",
+    "HEREDOC_END": "the end of a heredoc",
+    "FOR": '"for"',
+    "IN": '"in"',
+    "IF": '"if"',
+    "STRIP_MARKER": '"~"',
+    "INTERP_START": '"${"',
+    "DIRECTIVE_START": '"%{"',
+    "ATTR_SPLAT": '".*"',
+    "FULL_SPLAT_START": '"[*]"',
+    _END: "the end of the text",
+    **{type_: f'"{mark}"' for mark, (type_, _) in OPENERS.items()},
+    **{type_: f'"{mark}"' for mark, type_ in CLOSERS.items()},
+    **{type_: f'"{mark}"' for mark, type_ in OPERATORS.items()},
+}
+_STRINGS = frozenset({"DBLQUOTE", "PLAIN_STRING"})
+_LEADING_OPERATORS = frozenset(OPERATORS.values()) - {"EQ", "FOR_OBJECT_ARROW", "COMMA", "NOT"}
+_CLOSER_OF: Mapping[str, str] = {
+    "BODY": "RBRACE",
+    "LBRACE": "RBRACE",
+    "LPAR": "RPAR",
+    "LSQB": "RSQB",
+    "INTERP_START": "RBRACE",
+    "DIRECTIVE_START": "RBRACE",
+    "HEREDOC_TEMPLATE": "HEREDOC_END",
+}
+_CLOSING = frozenset(_CLOSER_OF.values())
+_BODIES = frozenset({"", "BODY"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """type: of the refused token, or $END; before: types of the tokens so far, in order;
+    inside: the innermost open bracket's type, BODY for a block's brace, empty for none;
+    next: the type after the refused token."""
+
+    type: str
+    before: tuple[str, ...]
+    expected: frozenset[str]
+    inside: str
+    next: str
+
+    @property
+    def last(self) -> str:
+        return self.before[-1] if self.before else ""
+
+    @property
+    def found(self) -> str:
+        return f"Found {_shown(self.type)}"
+
+    def wants(self, *types: str) -> bool:
+        return self.expected.issuperset(types)
+
+
+_Message: TypeAlias = tuple[str, str, str]
+"""Summary, detail, advice."""
+
+
+def explain(
+    source: Source, tokens: Sequence[Token], index: int, expected: frozenset[str]
+) -> Diagnostic:
+    """The error for tokens[index] (past the last one: the end of the text)."""
+    before = tuple(token.type for token in tokens[:index])
+    following = tokens[index + 1].type if index + 1 < len(tokens) else _END
+    type_ = tokens[index].type if index < len(tokens) else _END
+    stop = _Stop(type_, before, expected, _innermost(before), following)
+    message = next(found for rule in _RULES if (found := rule(stop)))
+    start, end = _place(source, tokens, index)
+    return fault(source, start, end, *message)
+
+
+def _place(source: Source, tokens: Sequence[Token], index: int) -> tuple[int, int]:
+    """The token itself; for the end of a line or text, the place right after what came last."""
+    if index < len(tokens) and tokens[index].type != "NL_OR_COMMENT":
+        return tokens[index].start, tokens[index].end
+    end = tokens[index - 1].end if index else len(source.text)
+    return end, end
+
+
+def _innermost(types: Sequence[str]) -> str:
+    stack: list[str] = []
+    in_value = False
+    for type_ in types:
+        if type_ == "LBRACE" and not in_value and (not stack or stack[-1] == "BODY"):
+            stack.append("BODY")
+        elif type_ in _CLOSER_OF:
+            stack.append(type_)
+        elif type_ in _CLOSING and stack:
+            stack.pop()
+        if not stack or stack[-1] == "BODY":
+            in_value = type_ == "EQ" or (in_value and type_ != "NL_OR_COMMENT")
+    return stack[-1] if stack else ""
+
+
+def _at_item(stop: _Stop) -> _Message | None:
+    """Where an argument or block should begin."""
+    starts = stop.last in ("", "NL_OR_COMMENT", "LBRACE") and stop.inside in _BODIES
+    if not starts or not stop.wants("NAME") or stop.wants("INT_LITERAL"):
+        return None
+    if stop.type in _LEADING_OPERATORS:
+        advice = "Put the whole expression in parentheses, or on one line."
+        detail = "A newline ends an expression, except inside brackets."
+        return f"A line cannot begin with {_shown(stop.type)} here", detail, advice
+    if stop.type in _STRINGS:
+        advice = "Remove the quotes from the name."
+        return "Expected a name without quotes", "Arguments and blocks begin with one.", advice
+    if stop.type == "LBRACE":
+        advice = "Put it at the end of the line with the block's type and labels."
+        return 'Expected a name before "{"', "A block's { is on the line of its type.", advice
+    detail = f"{stop.found}. A body holds name = value, or blocks: type {{ … }}."
+    return "Expected an argument or a block", detail, ""
+
+
+_HEADER_MISTAKES: Mapping[str, _Message] = {
+    "COLON": ('Expected "=" instead of ":"', "Arguments are set with =.", ""),
+    "DOUBLE_EQ": ('Expected "=" instead of "=="', "One = sets an argument; two compare.", ""),
+    "FOR_OBJECT_ARROW": ('Expected "=" instead of "=>"', "Arguments are set with =.", ""),
+    "DOT": (
+        "A dot cannot be part of a name here",
+        "Arguments and blocks have plain names.",
+        "Set names with dots inside a map, in quotes.",
+    ),
+}
+
+
+def _in_header(stop: _Stop) -> _Message | None:
+    """After the name of an argument or the type of a block."""
+    in_header = stop.inside in _BODIES and stop.wants("LBRACE", "DBLQUOTE", "NAME")
+    if not in_header or stop.wants("INT_LITERAL"):
+        return None
+    if stop.type in _HEADER_MISTAKES:
+        return _HEADER_MISTAKES[stop.type]
+    if stop.wants("EQ"):
+        advice = "An argument is name = value; a block is type { … }."
+        return 'Expected "=" or "{"', f"{stop.found} after a name.", advice
+    if stop.type == "EQ":
+        return 'A block takes no "="', "An argument has no labels, a block no =.", ""
+    advice = "A block's { is on this line; an argument has = between name and value."
+    return 'Expected "{"', f"{stop.found} after a label.", advice
+
+
+def _nested_one_line(stop: _Stop) -> _Message | None:
+    if stop.inside != "BODY" or stop.expected != {"EQ"}:
+        return None
+    detail = "A block on one line holds at most one argument, and no block."
+    return 'Expected "="', f"{stop.found}. {detail}", "Use several lines."
+
+
+def _wants_value(stop: _Stop) -> _Message | None:
+    if not stop.wants("INT_LITERAL", "LPAR"):
+        return None
+    if stop.type == "NL_OR_COMMENT":
+        advice = "Put the value on this line; only inside brackets may it come later."
+        return "Expected a value before the end of the line", "", advice
+    return "Expected a value", f"{stop.found}.", ""
+
+
+def _after_dot(stop: _Stop) -> _Message | None:
+    if stop.last != "DOT":
+        return None
+    advice = "Write x[0][1] for two indexes." if stop.type == "FLOAT_LITERAL" else ""
+    return "Expected a name after the dot", f"{stop.found}.", advice
+
+
+def _after_for(stop: _Stop) -> _Message | None:
+    if stop.last != "FOR":
+        return None
+    advice = 'As a key, write "for" in quotes.'
+    return 'Here "for" begins a for expression', f"{stop.found} after it.", advice
+
+
+def _conditional(stop: _Stop) -> _Message | None:
+    if not stop.wants("COLON") or "QMARK" not in stop.before:
+        return None
+    detail = "A conditional is condition ? value : other value."
+    advice = "Add the second value; to use several lines, put all of it in parentheses."
+    return f'Expected ":" before {_shown(stop.type)}', detail, advice
+
+
+def _after_item(stop: _Stop) -> _Message | None:
+    """After a whole argument or block."""
+    if stop.inside == "BODY" and stop.wants("RBRACE") and _is_one_line(stop.before):
+        detail = "A block on one line holds at most one argument."
+        return f'Expected "}}" before {_shown(stop.type)}', detail, "Use a line per argument."
+    if stop.inside not in _BODIES or not stop.wants("NL_OR_COMMENT"):
+        return None
+    if stop.type == "RBRACE":
+        advice = "Put the } on a line of its own."
+        return 'Expected a newline before "}"', "Blocks of several lines end with it.", advice
+    if stop.type == "COMMA":
+        return "No comma belongs here", "A newline ends each argument and block.", ""
+    advice = "Write each argument and block on its own line; look for a missing mark too."
+    return "Expected the end of the line", f"{stop.found}.", advice
+
+
+def _is_one_line(before: Sequence[str]) -> bool:
+    """Whether the innermost block had no newline after its brace."""
+    since = next((i for i, type_ in enumerate(reversed(before)) if type_ == "NL_OR_COMMENT"), None)
+    start = 0 if since is None else len(before) - since
+    return "LBRACE" in before[start:]
+
+
+def _in_template(stop: _Stop) -> _Message | None:
+    if stop.inside not in ("INTERP_START", "DIRECTIVE_START") or not stop.wants("RBRACE"):
+        return None
+    detail = f"{stop.found} after the expression."
+    return 'Expected "}" to end the template part', detail, "Write $${ for the text ${ itself."
+
+
+def _directive_word(stop: _Stop) -> _Message | None:
+    if not stop.wants("ENDIF", "ENDFOR"):
+        return None
+    detail = "After %{ comes if, else, endif, for or endfor."
+    return "Unknown template directive", detail, "Write %%{ for the text %{ itself."
+
+
+def _in_object(stop: _Stop) -> _Message | None:
+    if stop.inside != "LBRACE":
+        return None
+    items = stop.before[_object_start(stop.before) :]
+    if stop.wants("EQ", "COLON") and not _has_separator(items):
+        return 'Expected "=" after the key', f"{stop.found}.", "Write key = value."
+    if stop.wants("COMMA"):
+        detail = f"{stop.found} after an item of an object."
+        return "Expected a comma or a newline", detail, "Separate items by either."
+    return None
+
+
+def _object_start(before: Sequence[str]) -> int:
+    """Index after the innermost open brace, or after the last item of its object."""
+    depth = 0
+    for index in range(len(before) - 1, -1, -1):
+        type_ = before[index]
+        if type_ in _CLOSING:
+            depth += 1
+        elif type_ in _CLOSER_OF and depth:
+            depth -= 1
+        elif not depth and (type_ in ("COMMA", "NL_OR_COMMENT") or type_ in _CLOSER_OF):
+            return index + 1
+    return 0
+
+
+def _has_separator(types: Sequence[str]) -> bool:
+    return "EQ" in types or "COLON" in types
+
+
+def _in_list(stop: _Stop) -> _Message | None:
+    """After an element of a tuple or argument list."""
+    if stop.inside not in ("LPAR", "LSQB") or "IN" in stop.expected:
+        return None
+    closer = _shown(_CLOSER_OF[stop.inside])
+    if not stop.wants("COMMA", _CLOSER_OF[stop.inside]):
+        return None
+    advice = "Look for a missing comma or mark before it."
+    return f"Expected a comma or {closer}", f"{stop.found} after an element.", advice
+
+
+def _anything(stop: _Stop) -> _Message:
+    wanted = sorted({_shown(type_) for type_ in stop.expected})
+    detail = f"Expected {' or '.join(wanted)}." if len(wanted) <= 4 else ""
+    return f"Did not expect {_shown(stop.type)}", detail, ""
+
+
+_RULES: tuple[Callable[[_Stop], _Message | None], ...] = (
+    _at_item,
+    _in_header,
+    _nested_one_line,
+    _after_dot,
+    _after_for,
+    _wants_value,
+    _directive_word,
+    _conditional,
+    _after_item,
+    _in_template,
+    _in_object,
+    _in_list,
+    _anything,
+)
+
+
+def _shown(type_: str) -> str:
+    return _WORDS.get(type_, type_.lower())

@@ -1,0 +1,292 @@
+"""The one layout of HCL text: only blanks change, never words, line breaks or comments.
+
+Two blanks per open bracket line, one blank around operators, `=` and trailing comments aligned
+over consecutive lines; the result is what `terraform fmt` makes of the same text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from .scan import scan
+from .source import Source
+from .tokens import TRIVIA, Token
+
+_INDENT = 2
+_OPENERS = frozenset({"LBRACE", "LSQB", "LPAR", "INTERP_START", "DIRECTIVE_START"})
+_CLOSERS = frozenset({"RBRACE", "RSQB", "RPAR", "TEMPLATE_END"})
+_SPLATS = frozenset({"FULL_SPLAT_START", "ATTR_SPLAT"})
+_NAMES = frozenset({"NAME", "IN", "IF", "FOR", "ELSE", "TRUE", "FALSE", "NULL"})
+_NEWLINES = frozenset({"NL_OR_COMMENT", "BREAK"})
+
+
+def format(text: str) -> str:
+    """The text in the standard layout; unchanged when its tokens cannot be told apart (`parse`
+    says why). Line ends (LF or CRLF) stay as they are."""
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    scanned = scan(Source("", text[len(mark) :]))
+    if scanned.faults:
+        return text
+    lines = list(_lines(scanned.tokens))
+    _indent(lines)
+    for line in lines:
+        _space(line.lead)
+        _space(line.assign)
+    _align(lines, lambda line: line.lead, lambda line: line.assign)
+    _align(lines, lambda line: line.lead + line.assign, lambda line: line.comment)
+    result = mark + "".join(_rendered(lines))
+    return result if _same_tokens(scanned.tokens, result[len(mark) :]) else text
+
+
+@dataclass(slots=True)
+class _Word:
+    """gap: blanks before it; kind: the token's type, with the closing mark of `${ }` and the two
+    quotes of a string told apart."""
+
+    kind: str
+    text: str
+    gap: int = 0
+
+
+@dataclass(slots=True)
+class _Line:
+    """lead: up to `=`, or all; assign: from `=` on when its value ends on the line (a heredoc
+    counts as one line); comment: at the end, after something else."""
+
+    lead: list[_Word] = field(default_factory=list)
+    assign: list[_Word] = field(default_factory=list)
+    comment: list[_Word] = field(default_factory=list)
+    end: str = ""
+
+
+def _lines(tokens: Sequence[Token]) -> Iterator[_Line]:
+    words: list[_Word] = []
+    last_end = 0
+    namer = _Namer()
+    for token in tokens:
+        if token.type in _NEWLINES and token.end > token.start:
+            carriage = token.start > last_end and token.source.text[token.start - 1] == "\r"
+            yield _cells(words, "\r\n" if carriage else "\n")
+            words = []
+        elif token.type == "STRIP_MARKER" and words and words[-1].kind in _OPENERS:
+            words[-1].text += token.text
+        elif token.end > token.start:
+            namer.add(token, words)
+        last_end = token.end
+    if words:
+        yield _cells(words, "")
+
+
+@dataclass(slots=True)
+class _Namer:
+    """Turns tokens to words, with a stack of what is open."""
+
+    opened: list[str] = field(default_factory=list)
+    strip: str = ""
+
+    def add(self, token: Token, words: list[_Word]) -> None:
+        if token.type == "STRIP_MARKER":
+            self.strip = token.text
+            return
+        words.append(_Word(self._kind(token.type), self.strip + _text(token)))
+        self.strip = ""
+
+    def _kind(self, type_: str) -> str:
+        if type_ == "DBLQUOTE":
+            if self.opened and self.opened[-1] == "QUOTE_OPEN":
+                self.opened.pop()
+                return "QUOTE_CLOSE"
+            self.opened.append("QUOTE_OPEN")
+            return "QUOTE_OPEN"
+        if type_ in _OPENERS:
+            self.opened.append(type_)
+        elif type_ in _CLOSERS and self.opened.pop() in ("INTERP_START", "DIRECTIVE_START"):
+            return "TEMPLATE_END"
+        return type_
+
+
+def _cells(words: list[_Word], end: str) -> _Line:
+    line = _Line(words, end=end)
+    if len(words) > 1 and words[-1].kind == "COMMENT":
+        line.lead, line.comment = words[:-1], words[-1:]
+    equals = next((i for i, word in enumerate(line.lead) if i and word.kind == "EQ"), None)
+    if equals is not None and _net_brackets(line.lead[equals:]) == 0:
+        line.lead, line.assign = line.lead[:equals], line.lead[equals:]
+    return line
+
+
+def _net_brackets(words: Sequence[_Word]) -> int:
+    return sum((word.kind in _OPENERS) - (word.kind in _CLOSERS) for word in words)
+
+
+def _indent(lines: Sequence[_Line]) -> None:
+    """Each line that opens more than it closes indents what follows by one step, however many
+    it opens; the stack remembers how many closing marks end the step."""
+    steps: list[int] = []
+    for line in lines:
+        if not line.lead:
+            continue
+        net = _net_brackets(_before_heredoc(line.lead)) + _net_brackets(line.assign)
+        closing = -net
+        while closing > 0 and steps:
+            taken = min(closing, steps[-1])
+            closing -= taken
+            steps[-1] -= taken
+            if not steps[-1]:
+                steps.pop()
+        line.lead[0].gap = _INDENT * len(steps)
+        if net > 0:
+            steps.append(net)
+
+
+def _before_heredoc(words: Sequence[_Word]) -> Sequence[_Word]:
+    kinds = [word.kind for word in words]
+    return words[: kinds.index("HEREDOC_TEMPLATE")] if "HEREDOC_TEMPLATE" in kinds else words
+
+
+# -- blanks between words
+
+_NONE_BEFORE = frozenset({"COMMA", "ELLIPSIS"})
+_DOTS = frozenset({"DOT", "ATTR_SPLAT"})
+_NONE_AFTER_LITERAL = frozenset({"STRING_CHARS", "QUOTE_OPEN", "HEREDOC_TEMPLATE"})
+_NONE_BEFORE_LITERAL = frozenset({"STRING_CHARS", "QUOTE_CLOSE", "HEREDOC_END"})
+_INDEXED = _NAMES | _CLOSERS | {"INT_LITERAL", "FLOAT_LITERAL", "ATTR_SPLAT", "FULL_SPLAT_START"}
+_VALUE_ENDS = _INDEXED | {"QUOTE_CLOSE", "PLAIN_STRING", "HEREDOC_END", "COMMENT"}
+_TEMPLATE_OPENERS = frozenset({"INTERP_START", "DIRECTIVE_START"})
+
+
+def _space(words: Sequence[_Word]) -> None:
+    """Gaps inside one cell; that of its first word is set elsewhere."""
+    before = ""
+    for left, right in zip(words, words[1:], strict=False):
+        right.gap = int(_is_spaced(before, left.kind, right.kind))
+        before = left.kind
+
+
+def _is_spaced(before: str, left: str, right: str) -> bool:
+    """Whether a blank stands between two words; before: what stands left of both."""
+    for rule in _RULES:
+        verdict = rule(before, left, right)
+        if verdict is not None:
+            return verdict
+    return True
+
+
+def _tight(before: str, left: str, right: str) -> bool | None:
+    """Calls, namespaces, references, literal text and what precedes a comma."""
+    if left == "COMMA" and right not in _DOTS | _NONE_BEFORE:
+        return True
+    tight = (
+        (left in _NAMES and right == "LPAR")
+        or (left in _NAMES and right == "COLONS")
+        or (left == "COLONS" and right in _NAMES)
+        or left == "DOT"
+        or right in _DOTS
+        or right in _NONE_BEFORE
+        or left in _NONE_AFTER_LITERAL
+        or right in _NONE_BEFORE_LITERAL
+    )
+    return False if tight else None
+
+
+def _indexes(before: str, left: str, right: str) -> bool | None:
+    if left == "IN" and before in _NAMES:
+        return True
+    if right in ("LSQB", "FULL_SPLAT_START") and left in _INDEXED:
+        return False
+    return None
+
+
+def _signs(before: str, left: str, right: str) -> bool | None:
+    """A minus after a value subtracts; any other one is a sign."""
+    if left == "NOT":
+        return False
+    if left == "MINUS":
+        return before in _VALUE_ENDS
+    return None
+
+
+def _braces(before: str, left: str, right: str) -> bool | None:
+    if left == "LBRACE" or right == "RBRACE":
+        return (left, right) != ("LBRACE", "RBRACE")
+    if left in _TEMPLATE_OPENERS and right == "LBRACE":
+        return True
+    if left == "RBRACE" and right == "TEMPLATE_END":
+        return True
+    if left == "TEMPLATE_END" and right in _TEMPLATE_OPENERS:
+        return False
+    return None
+
+
+def _brackets(before: str, left: str, right: str) -> bool | None:
+    return False if left in _OPENERS or right in _CLOSERS else None
+
+
+_RULES: Sequence[Callable[[str, str, str], bool | None]] = (
+    _tight,
+    _indexes,
+    _signs,
+    _braces,
+    _brackets,
+)
+
+
+# -- columns
+
+
+def _align(
+    lines: Sequence[_Line],
+    left: Callable[[_Line], list[_Word]],
+    cell: Callable[[_Line], list[_Word]],
+) -> None:
+    """Start a cell of consecutive lines in one column: one blank after the widest left part."""
+    group: list[_Line] = []
+    for line in (*lines, _Line()):
+        if cell(line):
+            group.append(line)
+            continue
+        width = max((_width(left(member)) for member in group), default=0)
+        for member in group:
+            cell(member)[0].gap = width - _width(left(member)) + 1
+        group = []
+
+
+# What a terminal shows in one cell's place: flags are pairs, and marks, joiners and skin tones
+# belong to the character before them.
+_CLUSTER = re.compile(
+    "[\U0001f1e6-\U0001f1ff]{2}"
+    "|.(?:[\u0300-\u036f\u20d0-\u20ff\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d.)*",
+    re.DOTALL,
+)
+
+
+def _width(words: Sequence[_Word]) -> int:
+    return sum(word.gap + _clusters(word.text) for word in words)
+
+
+def _clusters(text: str) -> int:
+    return len(text) if text.isascii() else sum(1 for _ in _CLUSTER.finditer(text))
+
+
+def _rendered(lines: Sequence[_Line]) -> Iterator[str]:
+    for line in lines:
+        for word in (*line.lead, *line.assign, *line.comment):
+            yield " " * word.gap + word.text
+        yield line.end
+
+
+def _same_tokens(tokens: Sequence[Token], text: str) -> bool:
+    """The guard: formatting may never change what a text says."""
+    return _said(tokens) == _said(scan(Source("", text)).tokens)
+
+
+def _said(tokens: Sequence[Token]) -> list[tuple[str, str]]:
+    kept = TRIVIA - {"COMMENT"}
+    return [(token.type, _text(token)) for token in tokens if token.type not in kept]
+
+
+def _text(token: Token) -> str:
+    """The token's text; `[ * ]` is one token with blanks of its own."""
+    return "".join(token.text.split()) if token.type in _SPLATS else token.text

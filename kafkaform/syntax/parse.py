@@ -1,0 +1,177 @@
+"""Text to nodes, with every error that can be told apart in one pass.
+
+Each top-level item is parsed on its own, so an error in one hides none in the others.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from lark.exceptions import UnexpectedToken
+
+from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity
+from . import builder, grammar, limits, templates
+from .explain import explain
+from .faults import SyntaxFault
+from .nodes import Attribute, Block, Body, Expression, File, Lit, Template
+from .scan import scan
+from .source import Source
+from .tokens import TRIVIA, Frame, Scan, Token
+
+
+def parse(text: str | bytes, file: str) -> tuple[File, Diagnostics]:
+    """A configuration file; after errors the body holds the items that could be read.
+
+    bytes must be UTF-8; a byte order mark is skipped. file: the name for diagnostics.
+    """
+    source, refused = _source(text, file)
+    if refused:
+        return File(source, 0, 0, Body(source, 0, 0, {}, ())), refused
+    with _collector_paused():
+        scanned = scan(source)
+        faults = list(scanned.faults)
+        items: list[Attribute | Block] = []
+        failed = False
+        for tokens in _sound_items(scanned):
+            found, problems = _reduce("body", source, tokens)
+            items.extend(found or ())
+            if not (failed and _is_at(problems, tokens[0])):
+                faults.extend(problems)
+            failed = bool(problems)
+            if len(faults) >= limits.DIAGNOSTICS:
+                break
+    end = len(source.text)
+    return File(source, 0, end, _unique(source, items, faults)), _sorted(faults)
+
+
+def parse_expression(text: str, file: str, line: int = 1) -> tuple[Expression | None, Diagnostics]:
+    """One expression, newlines allowed anywhere; None after errors. line: of its first line."""
+    source, refused = _source(text, file, line)
+    if refused:
+        return None, refused
+    scanned = scan(source, Frame.EXPRESSION)
+    if scanned.faults:
+        return None, _sorted(scanned.faults)
+    node, faults = _reduce("expression_only", source, _significant(scanned.tokens))
+    return (None if faults else node), faults
+
+
+def parse_template(
+    text: str, file: str, line: int = 1
+) -> tuple[Lit | Template | None, Diagnostics]:
+    """A text with `${}` and `%{}` but without quotes; None after errors."""
+    source, refused = _source(text, file, line)
+    if refused:
+        return None, refused
+    scanned = scan(source, Frame.BARE)
+    if scanned.faults:
+        return None, _sorted(scanned.faults)
+    parts, faults = _reduce("template", source, _significant(scanned.tokens))
+    if faults:
+        return None, faults
+    try:
+        node = templates.bare(templates.Place(source, 0, len(text)), parts)
+        builder.check_depth(node)
+    except SyntaxFault as error:
+        return None, error.diagnostics
+    return node, ()
+
+
+def _source(text: str | bytes, file: str, line: int = 1) -> tuple[Source, Diagnostics]:
+    """The text as a Source, and why it is refused if it is."""
+    size = len(text) if isinstance(text, bytes) or text.isascii() else len(_encoded(text))
+    if size > limits.FILE_BYTES:
+        summary = "File too large"
+        detail = f"It has {size} bytes; at most {limits.FILE_BYTES} are read."
+        return Source(file, ""), _refused(file, 1, summary, detail, "Split the file.")
+    if isinstance(text, bytes):
+        try:
+            text = text.decode()
+        except UnicodeDecodeError as error:
+            bad_line = error.object.count(b"\n", 0, error.start) + 1
+            detail = f"Byte {error.start} of the file begins no character."
+            advice = "Save the file in UTF-8."
+            return Source(file, ""), _refused(file, bad_line, "Not UTF-8", detail, advice)
+    if text.startswith(_MARK):
+        return Source(file, text[1:], len(_encoded(_MARK)), line), ()
+    return Source(file, text, 0, line), ()
+
+
+_MARK = "\ufeff"
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _refused(file: str, line: int, summary: str, detail: str, advice: str) -> Diagnostics:
+    place = Range(file, line, 1, line, 1)
+    return (Diagnostic(Severity.ERROR, summary, detail, place, advice=advice),)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Nodes form no cycles; collecting while they pile up makes large files 3 times slower."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _significant(tokens: Sequence[Token]) -> list[Token]:
+    return [token for token in tokens if token.type not in TRIVIA]
+
+
+def _sound_items(scanned: Scan) -> Iterator[list[Token]]:
+    """The tokens of each top-level item without a lexical error."""
+    start = 0
+    for index, end in enumerate(scanned.item_ends):
+        tokens = _significant(scanned.tokens[start:end])
+        start = end
+        if tokens and index not in scanned.broken:
+            yield tokens
+
+
+def _reduce(start: str, source: Source, tokens: Sequence[Token]) -> tuple[Any, Diagnostics]:
+    """What the grammar makes of the tokens, or None and why not."""
+    stream = grammar.parser().parse_interactive(start=start)
+    index = 0
+    try:
+        for token in tokens:
+            stream.feed_token(token)  # type: ignore[arg-type]
+            index += 1
+        return stream.feed_eof(), ()  # type: ignore[no-untyped-call]
+    except UnexpectedToken as error:
+        return None, (explain(source, tokens, index, frozenset(error.expected)),)
+    except SyntaxFault as error:
+        return None, error.diagnostics
+
+
+def _is_at(problems: Diagnostics, token: Token) -> bool:
+    """Whether an item failed at its first token: after a failed item, more of the same."""
+    places = [item.range for item in problems]
+    return places == [token.source.range(token.start, token.end)]
+
+
+def _unique(source: Source, items: Sequence[Attribute | Block], faults: list[Diagnostic]) -> Body:
+    """The file's body; of attributes set twice the first is kept and the others are faults."""
+    kept: dict[str, Attribute] = {}
+    attributes = (item for item in items if isinstance(item, Attribute))
+    again = [item for item in attributes if kept.setdefault(item.name, item) is not item]
+    room = max(0, limits.DIAGNOSTICS - len(faults))
+    faults.extend(builder.redefined(kept[item.name], item) for item in again[:room])
+    blocks = tuple(item for item in items if isinstance(item, Block))
+    return Body(source, 0, len(source.text), kept, blocks)
+
+
+def _sorted(faults: Sequence[Diagnostic]) -> Diagnostics:
+    def place(item: Diagnostic) -> tuple[int, int]:
+        return (item.range.line, item.range.column) if item.range else (0, 0)
+
+    return tuple(sorted(faults, key=place))[: limits.DIAGNOSTICS]

@@ -1,0 +1,320 @@
+"""The text between quotes or heredoc markers: decoding, trimming, unindenting, directives."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+from unicodedata import normalize
+
+from ..core.diagnostics import Diagnostic
+from . import limits
+from .faults import SyntaxFault, fault
+from .nodes import Expression, Lit, Template, TemplateFor, TemplateIf
+from .source import Source
+from .tokens import Token
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """`${ expression }`; trim: what `~` asks for on the left and on the right."""
+
+    start: int
+    end: int
+    trim: tuple[bool, bool]
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """`%{ word … }`; names: loop variables of a `for`, key first."""
+
+    start: int
+    end: int
+    trim: tuple[bool, bool]
+    word: str
+    expression: Expression | None = None
+    names: tuple[str, ...] = ()
+
+
+Part: TypeAlias = Token | Hole | Directive
+
+
+@dataclass(slots=True)
+class _Text:
+    start: int
+    end: int
+    value: str
+
+
+_Piece: TypeAlias = _Text | Hole | Directive
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the whole template lies, marks included."""
+
+    source: Source
+    start: int
+    end: int
+
+
+def plain(token: Token) -> Lit:
+    """A quoted string that holds its own text, without escapes or parts."""
+    source, start, end = token.source, token.start, token.end
+    text = _Text(start, end, source.text[start + 1 : end - 1])
+    return _joined(source, start, end, (text,))
+
+
+def quoted(place: Place, parts: Sequence[Part]) -> Lit | Template:
+    """A quoted string; raises SyntaxFault for invalid escapes and stray directives."""
+    return _build(place, [_decoded(part) if isinstance(part, Token) else part for part in parts])
+
+
+def bare(place: Place, parts: Sequence[Part], flush: bool = False) -> Lit | Template:
+    """A template without quotes, or a heredoc; flush: of the `<<-` kind."""
+    return _build(place, _lines(parts), flush)
+
+
+def _build(place: Place, pieces: list[_Piece], flush: bool = False) -> Lit | Template:
+    _trim(pieces)
+    if flush:
+        _unindent(pieces)
+    if all(isinstance(piece, _Text) for piece in pieces):
+        return _joined(place.source, place.start, place.end, pieces)
+    return _Assembly(place, pieces).template()
+
+
+# -- decoding
+
+_SIMPLE_ESCAPES: Mapping[str, str] = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\"}
+_SPECIAL = re.compile(
+    r"\\(?:([nrt\"\\])|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))|(\$\$\{)|(%%\{)", re.DOTALL
+)
+_INTRODUCER = re.compile(r"\$\$\{|%%\{")
+
+
+def _decoded(token: Token) -> _Text:
+    text = token.text
+    if "\\" not in text and "{" not in text:
+        return _Text(token.start, token.end, text)
+    faults: list[Diagnostic] = []
+
+    def replacement(found: re.Match[str]) -> str:
+        simple, short, long, unknown, *_ = found.groups()
+        if simple:
+            return _SIMPLE_ESCAPES[simple]
+        digits = short or long
+        if digits and _is_character(int(digits, 16)):
+            return chr(int(digits, 16))
+        if digits or unknown:
+            start = token.start + found.start()
+            faults.append(_bad_escape(token.source, start, start + len(found.group())))
+            return ""
+        return found.group()[1:]
+
+    value = _SPECIAL.sub(replacement, text)
+    if faults:
+        raise SyntaxFault(*faults[: limits.DIAGNOSTICS])
+    return _Text(token.start, token.end, value)
+
+
+def _is_character(code: int) -> bool:
+    return code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF
+
+
+def _bad_escape(source: Source, start: int, end: int) -> Diagnostic:
+    return fault(
+        source,
+        start,
+        end,
+        "Invalid escape sequence",
+        'Known are \\n, \\r, \\t, \\", \\\\, \\uNNNN and \\UNNNNNNNN.',
+        "Write \\\\ for a backslash, $${ for ${ and %%{ for %{.",
+    )
+
+
+def _lines(parts: Iterable[Part]) -> list[_Piece]:
+    """Raw text cut after each newline: trimming and unindenting work line by line."""
+    pieces: list[_Piece] = []
+    for part in parts:
+        if not isinstance(part, Token):
+            pieces.append(part)
+            continue
+        start = part.start
+        for line in re.findall(r"[^\n]*\n|[^\n]+", part.text):
+            value = _INTRODUCER.sub(lambda found: found.group()[1:], line)
+            pieces.append(_Text(start, start + len(line), value))
+            start += len(line)
+    return pieces
+
+
+# -- white space
+
+
+def _trim(pieces: Sequence[_Piece]) -> None:
+    for index, piece in enumerate(pieces):
+        if isinstance(piece, _Text):
+            continue
+        left, right = piece.trim
+        before = pieces[index - 1] if index else None
+        after = pieces[index + 1] if index + 1 < len(pieces) else None
+        if left and isinstance(before, _Text):
+            before.value = before.value.rstrip()
+        if right and isinstance(after, _Text):
+            after.value = after.value.lstrip()
+
+
+def _unindent(pieces: Sequence[_Piece]) -> None:
+    """Take the least indentation of all lines that are not blank from each of them."""
+    leading = [piece for piece in _line_starts(pieces) if not _is_blank(piece)]
+    if not all(isinstance(piece, _Text) for piece in leading):
+        return
+    texts = [piece for piece in leading if isinstance(piece, _Text)]
+    least = min((_indentation(piece.value) for piece in texts), default=0)
+    for piece in texts:
+        piece.value = piece.value[least:]
+
+
+def _line_starts(pieces: Sequence[_Piece]) -> list[_Piece]:
+    starts: list[_Piece] = []
+    fresh = True
+    for piece in pieces:
+        if fresh:
+            starts.append(piece)
+        fresh = isinstance(piece, _Text) and piece.value.endswith("\n")
+    return starts
+
+
+def _is_blank(piece: _Piece) -> bool:
+    return isinstance(piece, _Text) and piece.value.endswith("\n") and not piece.value.strip()
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+# -- directives
+
+
+def _joined(source: Source, start: int, end: int, pieces: Iterable[_Piece]) -> Lit:
+    value = "".join(piece.value for piece in pieces if isinstance(piece, _Text))
+    if len(value) > limits.STRING_CHARACTERS:
+        detail = f"It has more than {limits.STRING_CHARACTERS} characters."
+        raise SyntaxFault(fault(source, start, start + 1, "String too long", detail))
+    return Lit(source, start, end, value if value.isascii() else normalize("NFC", value))
+
+
+@dataclass(slots=True)
+class _Open:
+    """A body that is being filled; directive: None for the template itself."""
+
+    directive: Directive | None
+    parts: list[Expression]
+    other: Directive | None = None
+    then: Template | None = None
+
+
+class _Assembly:
+    """Flat pieces to nested bodies, with a stack of what is open."""
+
+    def __init__(self, place: Place, pieces: Sequence[_Piece]) -> None:
+        self._place = place
+        self._pieces = pieces
+        self._open = [_Open(None, [])]
+
+    def template(self) -> Template:
+        index = 0
+        while index < len(self._pieces):
+            piece = self._pieces[index]
+            if isinstance(piece, _Text):
+                index = self._text(index)
+                continue
+            if isinstance(piece, Hole):
+                self._open[-1].parts.append(piece.expression)
+            else:
+                _WORDS[piece.word](self, piece)
+            index += 1
+        if len(self._open) > 1:
+            unclosed = self._open[-1].directive
+            assert unclosed is not None
+            raise self._stray(unclosed, f"No %{{ end{unclosed.word} }} closes it.")
+        unwraps = len(self._pieces) == 1 and isinstance(self._pieces[0], Hole)
+        place = self._place
+        return Template(place.source, place.start, place.end, tuple(self._open[0].parts), unwraps)
+
+    def _text(self, first: int) -> int:
+        last = first
+        while last < len(self._pieces) and isinstance(self._pieces[last], _Text):
+            last += 1
+        run = self._pieces[first:last]
+        self._open[-1].parts.append(_joined(self._place.source, run[0].start, run[-1].end, run))
+        return last
+
+    def open(self, directive: Directive) -> None:
+        self._open.append(_Open(directive, []))
+        if len(self._open) > limits.NESTING:
+            raise self._stray(directive, f"More than {limits.NESTING} lie inside each other.")
+
+    def otherwise(self, directive: Directive) -> None:
+        top = self._open[-1]
+        if top.directive is None or top.directive.word != "if" or top.other:
+            raise self._stray(directive, "It belongs once between %{ if } and %{ endif }.")
+        top.then = self._body(top.directive.end, directive.start)
+        top.other = directive
+        top.parts = []
+
+    def end_if(self, directive: Directive) -> None:
+        top, opener, condition = self._closed("if", directive)
+        otherwise = self._body((top.other or directive).start, directive.start)
+        if top.then is None:
+            empty = Template(self._place.source, directive.start, directive.start, (), False)
+            then, otherwise = self._body(opener.end, directive.start), empty
+        else:
+            then = top.then
+        self._open.pop()
+        self._open[-1].parts.append(
+            TemplateIf(self._place.source, opener.start, directive.end, condition, then, otherwise)
+        )
+
+    def end_for(self, directive: Directive) -> None:
+        _, opener, collection = self._closed("for", directive)
+        *key, value = opener.names
+        body = self._body(opener.end, directive.start)
+        self._open.pop()
+        self._open[-1].parts.append(
+            TemplateFor(
+                self._place.source,
+                opener.start,
+                directive.end,
+                key[0] if key else None,
+                value,
+                collection,
+                body,
+            )
+        )
+
+    def _closed(self, word: str, closer: Directive) -> tuple[_Open, Directive, Expression]:
+        top = self._open[-1]
+        opener = top.directive
+        if opener is None or opener.word != word or opener.expression is None:
+            raise self._stray(closer, f"No %{{ {word} }} is open here.")
+        return top, opener, opener.expression
+
+    def _body(self, start: int, end: int) -> Template:
+        return Template(self._place.source, start, end, tuple(self._open[-1].parts), False)
+
+    def _stray(self, directive: Directive, detail: str) -> SyntaxFault:
+        summary = f"Misplaced %{{ {directive.word} }}"
+        place = self._place
+        return SyntaxFault(fault(place.source, directive.start, directive.end, summary, detail))
+
+
+_WORDS: Mapping[str, Callable[[_Assembly, Directive], None]] = {
+    "if": _Assembly.open,
+    "for": _Assembly.open,
+    "else": _Assembly.otherwise,
+    "endif": _Assembly.end_if,
+    "endfor": _Assembly.end_for,
+}

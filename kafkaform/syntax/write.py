@@ -1,0 +1,163 @@
+"""Values to HCL text that reads back as the same values; what `import` writes.
+
+Every string is quoted with `${`, `%{`, quotes, backslashes and control characters escaped, so
+that no value can become code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TypeAlias
+
+from ..core.value import FrozenMap, SecretRef, Value
+from .format import format
+from .tokens import KEYWORDS
+
+_LINE = 80
+"""Lists longer than this, written out, get a line per element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """An expression that is text already, such as a reference: `var.prefix`."""
+
+    text: str
+
+
+Writable: TypeAlias = Value | Code
+
+
+@dataclass(frozen=True, slots=True)
+class NewBlock:
+    """attributes: names in the order to write them; None is left out. labels: any strings."""
+
+    type: str
+    labels: tuple[str, ...] = ()
+    attributes: Mapping[str, Writable] = field(default_factory=dict)
+    blocks: tuple[NewBlock, ...] = ()
+
+
+def write(blocks: Iterable[NewBlock]) -> str:
+    """The blocks as formatted text, an empty line between them.
+
+    Raises ValueError for a type or attribute name that is no identifier, or a number that is
+    not finite.
+    """
+    return format("\n".join("\n".join(_block(block)) + "\n" for block in blocks))
+
+
+def write_value(value: Writable) -> str:
+    """One value as formatted text, over several lines where it is a map or a long list; keys of
+    maps sorted."""
+    return format(f"x = {_value(value)}\n").removeprefix("x = ").removesuffix("\n")
+
+
+def quote(text: str) -> str:
+    """The text as a quoted string; readers normalise it to NFC."""
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def is_identifier(text: str) -> bool:
+    """Whether the text can stand without quotes as a name or key, whatever the place."""
+    return bool(_IDENTIFIER.fullmatch(text)) and text not in KEYWORDS
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_ESCAPED = re.compile(r'["\\]|[$%](?=\{)|[^\x20-\x7e]')
+_SHORT: Mapping[str, str] = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "$": "$$",
+    "%": "%%",
+}
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found.group()
+    if character in _SHORT:
+        return _SHORT[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if 0xD800 <= code <= 0xDFFF:
+        raise ValueError("half of a surrogate pair is not text")
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def _block(block: NewBlock) -> Iterator[str]:
+    labels = "".join(f" {quote(label)}" for label in block.labels)
+    header = f"{_name(block.type)}{labels} {{"
+    lines = [
+        f"{_name(name)} = {_value(value)}"
+        for name, value in block.attributes.items()
+        if value is not None
+    ]
+    for inner in block.blocks:
+        lines.extend(["", *_block(inner)] if lines else _block(inner))
+    if not lines:
+        yield header + "}"
+        return
+    yield header
+    yield from lines
+    yield "}"
+
+
+def _name(text: str) -> str:
+    if not _IDENTIFIER.fullmatch(text):
+        raise ValueError("not an identifier")
+    return text
+
+
+def _value(value: Writable) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int() | Decimal():
+            return _number(value)
+        case str():
+            return quote(value)
+        case tuple():
+            return _list([_value(item) for item in value])
+        case FrozenMap():
+            return _map(value)
+        case SecretRef():
+            return _secret(value)
+        case Code():
+            return value.text
+
+
+def _number(value: int | Decimal) -> str:
+    if isinstance(value, Decimal) and not value.is_finite():
+        raise ValueError("not a finite number")
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def _list(items: list[str]) -> str:
+    line = f"[{', '.join(items)}]"
+    if len(line) <= _LINE and "\n" not in line:
+        return line
+    return "[\n" + "".join(f"{item},\n" for item in items) + "]"
+
+
+def _map(value: Mapping[str, Value]) -> str:
+    if not value:
+        return "{}"
+    items = (
+        f"{key if is_identifier(key) else quote(key)} = {_value(value[key])}\n"
+        for key in sorted(value)
+    )
+    return "{\n" + "".join(items) + "}"
+
+
+def _secret(reference: SecretRef) -> str:
+    if reference.source == "variable":
+        return f"var.{_name(reference.name)}"
+    return f"secret_{_name(reference.source)}({quote(reference.name)})"

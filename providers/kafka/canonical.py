@@ -1,0 +1,96 @@
+"""One spelling for equal config values, the way a broker prints them after parsing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
+
+from kafkaform.core.canonical import number_text
+from kafkaform.core.value import EMPTY, FrozenMap, Value
+
+from .config_keys import TOPIC_KEYS, ConfigKey
+
+_INTEGER = re.compile(r"[+-]?\d{1,40}", re.ASCII)
+_DOUBLE = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?", re.ASCII)
+
+
+def config_value(key: str, value: Value) -> Value:
+    """The canonical text of a topic config's value; text that does not parse is only trimmed,
+    so that the check can show what was written. None stays None."""
+    if value is None:
+        return None
+    text = _text(value).strip()
+    known = TOPIC_KEYS.get(key)
+    return text if known is None else _FORMS[known.kind](known, text)
+
+
+def config_map(config: Mapping[str, Value] | None) -> FrozenMap:
+    """The canonical form of a whole config map; None is an empty one."""
+    if not config:
+        return EMPTY
+    return FrozenMap({key: config_value(key, value) for key, value in config.items()})
+
+
+def integer(text: str) -> int | None:
+    """The whole number that this text spells for a broker, or None."""
+    return int(text) if _INTEGER.fullmatch(text) else None
+
+
+def double(text: str) -> Decimal | None:
+    """The decimal number that this text spells for a broker, or None."""
+    if not _DOUBLE.fullmatch(text):
+        return None
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return None
+
+
+def items(text: str) -> tuple[str, ...]:
+    """The elements of a list value, trimmed, each once, in their order (KIP-1161)."""
+    parts = (part.strip() for part in text.split(","))
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | Decimal):
+        return number_text(value)
+    if isinstance(value, tuple):
+        return ",".join(_text(item) for item in value)
+    return str(value)
+
+
+def _integer_form(_: ConfigKey, text: str) -> str:
+    number = integer(text)
+    return text if number is None else str(number)
+
+
+def _double_form(_: ConfigKey, text: str) -> str:
+    number = double(text)
+    return text if number is None else number_text(number)
+
+
+def _boolean_form(_: ConfigKey, text: str) -> str:
+    return text.lower() if text.lower() in ("true", "false") else text
+
+
+def _list_form(key: ConfigKey, text: str) -> str:
+    parts = items(text)
+    return ",".join(parts if key.ordered else sorted(parts))
+
+
+def _string_form(_: ConfigKey, text: str) -> str:
+    return text
+
+
+_FORMS: Mapping[str, Callable[[ConfigKey, str], str]] = {
+    "int": _integer_form,
+    "long": _integer_form,
+    "double": _double_form,
+    "boolean": _boolean_form,
+    "list": _list_form,
+    "string": _string_form,
+}

@@ -1,0 +1,106 @@
+"""The 33 public topic configs of Kafka 4.3: type, unit, and the values that a broker takes.
+
+A broker that predates a key, or that adds its own limits, has the last word in the dry run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """kind: int, long, double, boolean, string or list; default: Kafka's own, where no broker
+    config says otherwise; unit: ms, bytes or empty; low and high are inclusive; also: legal values
+    outside that range; choices: legal words; ordered: the order of a list's elements counts."""
+
+    name: str
+    kind: str
+    default: str
+    unit: str = ""
+    low: int | None = None
+    high: int | None = None
+    also: tuple[int, ...] = ()
+    choices: tuple[str, ...] = ()
+    ordered: bool = True
+
+    def allows(self, number: Decimal) -> bool:
+        """True if the number is in range."""
+        low = self.low if self.low is not None else -LONG_MAX - 1
+        return number in self.also or low <= number <= self.limit
+
+    @property
+    def limit(self) -> int:
+        """The highest number that this key can hold."""
+        widest = INT_MAX if self.kind == "int" else LONG_MAX
+        return widest if self.high is None else self.high
+
+
+_CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+
+_KEYS = (
+    ConfigKey("cleanup.policy", "list", "delete", choices=("compact", "delete"), ordered=False),
+    ConfigKey("compression.gzip.level", "int", "-1", low=1, high=9, also=(-1,)),
+    ConfigKey("compression.lz4.level", "int", "9", low=1, high=17),
+    ConfigKey("compression.type", "string", "producer", choices=_CODECS),
+    ConfigKey("compression.zstd.level", "int", "3", low=-131072, high=22),
+    ConfigKey("delete.retention.ms", "long", "86400000", "ms", 0),
+    ConfigKey("file.delete.delay.ms", "long", "60000", "ms", 0),
+    ConfigKey("flush.messages", "long", "9223372036854775807", "", 1),
+    ConfigKey("flush.ms", "long", "9223372036854775807", "ms", 0),
+    ConfigKey("follower.replication.throttled.replicas", "list", ""),
+    ConfigKey("index.interval.bytes", "int", "4096", "bytes", 0),
+    ConfigKey("leader.replication.throttled.replicas", "list", ""),
+    ConfigKey("local.retention.bytes", "long", "-2", "bytes", -2),
+    ConfigKey("local.retention.ms", "long", "-2", "ms", -2),
+    ConfigKey("max.compaction.lag.ms", "long", "9223372036854775807", "ms", 1),
+    ConfigKey("max.message.bytes", "int", "1048588", "bytes", 0),
+    ConfigKey("message.timestamp.after.max.ms", "long", "3600000", "ms", 0),
+    ConfigKey("message.timestamp.before.max.ms", "long", "9223372036854775807", "ms", 0),
+    ConfigKey(
+        "message.timestamp.type", "string", "CreateTime", choices=("CreateTime", "LogAppendTime")
+    ),
+    ConfigKey("min.cleanable.dirty.ratio", "double", "0.5", "", 0, 1),
+    ConfigKey("min.compaction.lag.ms", "long", "0", "ms", 0),
+    ConfigKey("min.insync.replicas", "int", "1", "", 1),
+    ConfigKey("preallocate", "boolean", "false"),
+    ConfigKey("remote.log.copy.disable", "boolean", "false"),
+    ConfigKey("remote.log.delete.on.disable", "boolean", "false"),
+    ConfigKey("remote.storage.enable", "boolean", "false"),
+    ConfigKey("retention.bytes", "long", "-1", "bytes"),
+    ConfigKey("retention.ms", "long", "604800000", "ms", -1),
+    ConfigKey("segment.bytes", "int", "1073741824", "bytes", 1024 * 1024),
+    ConfigKey("segment.index.bytes", "int", "10485760", "bytes", 4),
+    ConfigKey("segment.jitter.ms", "long", "0", "ms", 0),
+    ConfigKey("segment.ms", "long", "604800000", "ms", 1),
+    ConfigKey("unclean.leader.election.enable", "boolean", "false"),
+)
+
+TOPIC_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _KEYS}
+
+BROKER_TIMES: Mapping[str, tuple[tuple[str, int], ...]] = {
+    "retention.ms": (
+        ("log.retention.ms", 1),
+        ("log.retention.minutes", 60_000),
+        ("log.retention.hours", 3_600_000),
+    ),
+    "segment.ms": (("log.roll.ms", 1), ("log.roll.hours", 3_600_000)),
+    "segment.jitter.ms": (("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", 3_600_000)),
+    "flush.ms": (("log.flush.interval.ms", 1), ("log.flush.scheduler.interval.ms", 1)),
+}
+"""Topic config -> broker configs that set its default, strongest first, with the milliseconds in
+their unit. Kafka lists these neither as synonyms nor under the topic's name."""
+
+REMOVED_KEYS = {
+    "message.format.version": "Kafka 4.0 removed it: drop it from config",
+    "message.timestamp.difference.max.ms": (
+        "Kafka 4.0 replaced it by message.timestamp.before.max.ms and "
+        "message.timestamp.after.max.ms"
+    ),
+    "message.downconversion.enable": "Kafka 4.0 removed it: drop it from config",
+}
+"""Keys that older clusters knew -> what to do."""

@@ -1,0 +1,156 @@
+"""Topic configs: whose overrides they are, and the requests that set and remove them.
+
+`kafka_topic_config` holds the overrides of a topic that is declared elsewhere. It is there when
+the topic has overrides of its own and gone when it has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafkaform.core.change import Action, Change, Path, Request, Step
+from kafkaform.core.diagnostics import Diagnostics, Severity
+from kafkaform.core.resource import Facts, Observed
+from kafkaform.core.schema import STRING, Attribute, map_of, schema
+from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.provider.contract import ResourceType
+
+from . import rules
+from .canonical import config_map
+from .steps import MAX_RECORDS, SILENT, all_paths, make_step, paths_below
+
+KIND = "kafka_topic_config"
+ALTER_CONFIGS = Request("IncrementalAlterConfigs", 1, 31, 500, MAX_RECORDS)
+REMOVE_CONFIGS = Request("IncrementalAlterConfigs", 2, 40, 500, MAX_RECORDS)
+
+
+def untouched(key: str, facts: Facts) -> bool:
+    """True for overrides that others own unless they are declared: replication throttles (the
+    reassignment tools set them) and, with ELR, min.insync.replicas (KIP-966)."""
+    if rules.THROTTLED.fullmatch(key):
+        return True
+    return key == "min.insync.replicas" and bool(facts.values.get("elr"))
+
+
+def target_config(
+    declared: Mapping[str, Value] | None, live: Mapping[str, Value], facts: Facts, keep: bool
+) -> FrozenMap:
+    """The topic's own overrides as they shall be. declared: None is an empty map; a key with
+    the value None is left as it is; keep: live overrides that are not declared stay."""
+    wanted = config_map(declared)
+    kept = {
+        key: value
+        for key, value in live.items()
+        if wanted.get(key) is None and (keep or key in wanted or untouched(key, facts))
+    }
+    return FrozenMap({**kept, **{key: value for key, value in wanted.items() if value is not None}})
+
+
+def config_of(attributes: FrozenMap | None) -> FrozenMap:
+    """The config map of an object's attributes; empty if there is none."""
+    return FrozenMap((attributes or EMPTY).get("config") or EMPTY)
+
+
+def alter_step(
+    change: Change,
+    number: int,
+    request: Request,
+    put: Mapping[str, Value],
+    gone: tuple[str, ...],
+    paths: tuple[Path, ...],
+) -> Step:
+    """The step that sets `put` and removes `gone` on the topic, all or none of it."""
+    payload: dict[str, Value] = {
+        "resource": "topic",
+        "name": change.identity.key,
+        "set": FrozenMap(put),
+        "delete": gone,
+    }
+    return make_step(change, number, request, payload, paths, weight=max(1, len(put) + len(gone)))
+
+
+def update_step(change: Change, number: int) -> Step | None:
+    """The step for the config paths of an update, or None if it has none."""
+    paths = paths_below(change, "config")
+    if not paths:
+        return None
+    before, after = config_of(change.before), config_of(change.after)
+    keys = [key for key in {**before, **after} if ("config", key) in paths or ("config",) in paths]
+    put = {key: after[key] for key in keys if key in after}
+    gone = tuple(sorted(key for key in keys if key not in after))
+    return alter_step(change, number, ALTER_CONFIGS, put, gone, paths)
+
+
+def _key(attributes: FrozenMap) -> str:
+    topic = attributes.get("topic")
+    if not isinstance(topic, str) or not topic:
+        raise ValueError("a kafka_topic_config needs the name of its topic")
+    return topic
+
+
+def _import_key(text: str) -> str:
+    if not text:
+        raise ValueError("the import id of a kafka_topic_config is the name of its topic")
+    return text
+
+
+def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
+    return attributes.with_items({"config": config_map(attributes.get("config"))})
+
+
+def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, keep: bool) -> FrozenMap:
+    live = config_of(observed.attributes if observed else None)
+    config = target_config(declared.get("config"), live, facts, keep)
+    return FrozenMap({"topic": declared["topic"], "config": config})
+
+
+def _check(change: Change, _: Facts) -> Diagnostics:
+    if change.action not in (Action.CREATE, Action.UPDATE):
+        return ()
+    name = change.identity.key
+    faults = [*rules.name_faults(name), *rules.config_faults(rules.changed_configs(change))]
+    if not config_of(change.after):
+        faults.append(("config is empty", "name at least one config, or remove the block"))
+    warnings = rules.internal_warnings(name)
+    return (*rules.diagnose(change, faults), *rules.diagnose(change, warnings, Severity.WARNING))
+
+
+def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
+    if change.action in SILENT:
+        return ()
+    if change.action is Action.DELETE:
+        return _removal(change, facts)
+    if change.action is Action.CREATE:
+        put = config_of(change.after)
+        return (alter_step(change, 1, ALTER_CONFIGS, put, (), all_paths(change)),)
+    step = update_step(change, 1)
+    return () if step is None else (step,)
+
+
+def _removal(change: Change, facts: Facts) -> tuple[Step, ...]:
+    gone = tuple(key for key in sorted(config_of(change.before)) if not untouched(key, facts))
+    if not gone:
+        return ()
+    return (alter_step(change, 1, REMOVE_CONFIGS, EMPTY, gone, all_paths(change)),)
+
+
+TYPE = ResourceType(
+    name=KIND,
+    schema=schema(
+        "Config overrides of a topic that is created elsewhere. The map is authoritative: an "
+        "override of the topic that is not in it is shown and removed.",
+        Attribute("topic", STRING, "Name of the topic.", required=True),
+        Attribute(
+            "config",
+            map_of(STRING),
+            "Topic configs by name. A null leaves that config as it is.",
+            required=True,
+        ),
+    ),
+    key=_key,
+    canonical=_canonical,
+    target=_target,
+    check=_check,
+    steps=_steps,
+    import_key=_import_key,
+)

@@ -1,0 +1,53 @@
+"""What every read and every request needs: the connection, its settings, and the facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kafkaform.core.change import Step
+from kafkaform.core.resource import Depth, Facts, Fault, Identity, Reading, Sweep
+from kafkaform.core.value import FrozenMap
+
+from .settings import Settings
+from .wire.client import Wire
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One open session's parts."""
+
+    settings: Settings
+    wire: Wire
+    facts: Facts
+
+    @property
+    def instance(self) -> str:
+        return self.settings.instance
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that the cluster may take for one request."""
+        return self.settings.timeout
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one step's part of an answer says; no fault means that it worked."""
+
+    step: Step
+    fault: Fault | None = None
+    incarnation: str | None = None
+    attributes: FrozenMap | None = None
+
+
+Send = Callable[[Context, Sequence[Step], bool], Sequence[Reply]]
+"""(context, steps of one request, validate only) -> one reply a step, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """How one kind is listed and read. Neither function raises for a failed request."""
+
+    sweep: Callable[[Context, Depth], Sweep]
+    read: Callable[[Context, Sequence[Identity], str | None], Mapping[Identity, Reading]]

@@ -1,0 +1,208 @@
+"""Every error code of the Kafka protocol (4.3), and what it says about an admin request.
+
+Codes that only produce, fetch, group and quorum requests return are AMBIGUOUS: as an answer to
+an admin request they are not understood, so the object must be read before anything is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafkaform.core.resource import FaultClass
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """name: the protocol's; meaning: one clause; advice: what to do next, or empty."""
+
+    number: int
+    name: str
+    kind: FaultClass
+    meaning: str
+    advice: str = ""
+
+
+_D, _N, _A = FaultClass.DEFINITE, FaultClass.NOT_APPLIED, FaultClass.AMBIGUOUS
+_P, _C = FaultClass.PERMISSION, FaultClass.CONVERGED
+
+_READ_FIRST = "run the command again: it reads the object first and goes on from there"
+_GRANT = "ask for the missing right, or run as a principal that has it"
+_BUG = "run the command again; if it comes back, report it with the audit log"
+_WAIT = "wait until the cluster is healthy and run the command again"
+
+_ADMIN = (
+    Code(-1, "UNKNOWN_SERVER_ERROR", _A, "the broker failed while it handled the request",
+         "look into the broker's log, then " + _READ_FIRST),
+    Code(3, "UNKNOWN_TOPIC_OR_PARTITION", _D, "the topic or partition does not exist",
+         "check the name, or wait if it was created a moment ago"),
+    Code(5, "LEADER_NOT_AVAILABLE", _N, "a partition has no leader yet", _WAIT),
+    Code(7, "REQUEST_TIMED_OUT", _A, "the broker did not finish in time; it may still do it",
+         _READ_FIRST),
+    Code(8, "BROKER_NOT_AVAILABLE", _N, "a broker is not available", _WAIT),
+    Code(17, "INVALID_TOPIC_EXCEPTION", _D, "the topic name is invalid or collides with another",
+         "'.' and '_' count as equal in topic names: choose another name"),
+    Code(29, "TOPIC_AUTHORIZATION_FAILED", _P, "a right on the topic is missing", _GRANT),
+    Code(30, "GROUP_AUTHORIZATION_FAILED", _P, "a right on the group is missing", _GRANT),
+    Code(31, "CLUSTER_AUTHORIZATION_FAILED", _P, "a right on the cluster is missing", _GRANT),
+    Code(33, "UNSUPPORTED_SASL_MECHANISM", _D, "the broker does not offer this SASL mechanism",
+         "set sasl_mechanism to one that the listener has enabled"),
+    Code(34, "ILLEGAL_SASL_STATE", _D, "a request came before the login was complete",
+         "check security_protocol against the listener's protocol"),
+    Code(35, "UNSUPPORTED_VERSION", _D, "the broker is too old for this request",
+         "upgrade the cluster, or leave this change out"),
+    Code(36, "TOPIC_ALREADY_EXISTS", _D, "a topic of this name exists",
+         "import it, or choose another name"),
+    Code(37, "INVALID_PARTITIONS", _D, "the number of partitions is not possible",
+         "Kafka can add partitions but never remove them; plan again to see the live number"),
+    Code(38, "INVALID_REPLICATION_FACTOR", _D, "there are not enough live brokers for the replicas",
+         "lower replication_factor, or bring the missing brokers back"),
+    Code(39, "INVALID_REPLICA_ASSIGNMENT", _D, "the replica assignment is not possible",
+         "name registered brokers, each once per partition, and as many for every partition"),
+    Code(40, "INVALID_CONFIG", _D, "the broker refuses a config key or its value",
+         "correct the config"),
+    Code(41, "NOT_CONTROLLER", _A, "the controller changed while it handled the request",
+         _READ_FIRST),
+    Code(42, "INVALID_REQUEST", _D, "the broker refuses the request as malformed", _BUG),
+    Code(44, "POLICY_VIOLATION", _D, "a policy of the cluster forbids this",
+         "change the declaration so that the policy allows it, or ask who runs the cluster"),
+    Code(54, "SECURITY_DISABLED", _D, "the cluster has no authorizer, so it keeps no ACLs",
+         "configure an authorizer on the brokers, or remove the ACLs from the configuration"),
+    Code(55, "OPERATION_NOT_ATTEMPTED", _N, "the broker did not start with this one",
+         "run the command again"),
+    Code(56, "KAFKA_STORAGE_ERROR", _A, "a disk of the broker failed", "repair the broker's disk"),
+    Code(57, "LOG_DIR_NOT_FOUND", _D, "the broker has no such log directory"),
+    Code(58, "SASL_AUTHENTICATION_FAILED", _D, "the login was refused",
+         "check sasl_mechanism, sasl_username and sasl_password"),
+    Code(60, "REASSIGNMENT_IN_PROGRESS", _D, "partitions of the topic are being moved",
+         "wait until the reassignment is over, then plan again"),
+    Code(61, "DELEGATION_TOKEN_AUTH_DISABLED", _D, "delegation tokens are not enabled"),
+    Code(62, "DELEGATION_TOKEN_NOT_FOUND", _D, "there is no such delegation token"),
+    Code(63, "DELEGATION_TOKEN_OWNER_MISMATCH", _P, "the delegation token belongs to another"),
+    Code(64, "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED", _D, "tokens need a safer connection"),
+    Code(65, "DELEGATION_TOKEN_AUTHORIZATION_FAILED", _P, "a right on the token is missing"),
+    Code(66, "DELEGATION_TOKEN_EXPIRED", _D, "the delegation token has expired"),
+    Code(67, "INVALID_PRINCIPAL_TYPE", _D, "principals of this type are not supported"),
+    Code(68, "NON_EMPTY_GROUP", _D, "the group has members", "stop its consumers first"),
+    Code(69, "GROUP_ID_NOT_FOUND", _D, "there is no such group"),
+    Code(72, "LISTENER_NOT_FOUND", _N, "a leader lacks the listener that was asked", _WAIT),
+    Code(73, "TOPIC_DELETION_DISABLED", _D, "the cluster forbids deleting topics",
+         "set delete.topic.enable=true on the brokers, or keep the topic"),
+    Code(80, "PREFERRED_LEADER_NOT_AVAILABLE", _N, "the preferred leader is not in sync", _WAIT),
+    Code(83, "ELIGIBLE_LEADERS_NOT_AVAILABLE", _N, "no replica may become leader", _WAIT),
+    Code(84, "ELECTION_NOT_NEEDED", _C, "the partition already has the wanted leader"),
+    Code(85, "NO_REASSIGNMENT_IN_PROGRESS", _C, "no reassignment of the partition is running"),
+    Code(86, "GROUP_SUBSCRIBED_TO_TOPIC", _D, "the group reads the topic",
+         "stop its consumers first"),
+    Code(89, "THROTTLING_QUOTA_EXCEEDED", _N, "the controller mutation quota is used up",
+         "wait as long as the broker asks, or have controller_mutation_rate raised"),
+    Code(91, "RESOURCE_NOT_FOUND", _D, "the object does not exist"),
+    Code(92, "DUPLICATE_RESOURCE", _D, "one request names the same object twice", _BUG),
+    Code(93, "UNACCEPTABLE_CREDENTIAL", _D, "the credential is not acceptable",
+         "use 4096 to 16384 iterations and a password that is not empty"),
+    Code(95, "INVALID_UPDATE_VERSION", _D, "the feature level is not possible"),
+    Code(96, "FEATURE_UPDATE_FAILED", _A, "the feature could not be updated", _READ_FIRST),
+    Code(97, "PRINCIPAL_DESERIALIZATION_FAILURE", _D, "a broker could not pass on who asks",
+         "check the brokers' principal builder"),
+    Code(100, "UNKNOWN_TOPIC_ID", _D, "no topic has this id",
+         "the topic was deleted or recreated: plan again"),
+    Code(102, "BROKER_ID_NOT_REGISTERED", _D, "no broker of this id is registered"),
+    Code(104, "INCONSISTENT_CLUSTER_ID", _D, "the request was meant for another cluster",
+         "check bootstrap_servers"),
+    Code(107, "INELIGIBLE_REPLICA", _N, "a replica may not join the in-sync replicas", _WAIT),
+    Code(114, "MISMATCHED_ENDPOINT_TYPE", _D, "this is a controller's listener, not a broker's",
+         "put a broker listener into bootstrap_servers"),
+    Code(115, "UNSUPPORTED_ENDPOINT_TYPE", _D, "this listener does not take admin requests",
+         "put a broker listener into bootstrap_servers"),
+    Code(116, "UNKNOWN_CONTROLLER_ID", _D, "no controller has this id"),
+    Code(128, "INVALID_REGULAR_EXPRESSION", _D, "the regular expression is not valid"),
+    Code(129, "REBOOTSTRAP_REQUIRED", _N, "the client must start again from its bootstrap servers",
+         "run the command again"),
+)  # fmt: skip
+
+_OTHERS = {
+    1: ("OFFSET_OUT_OF_RANGE", "the offset is outside the log"),
+    2: ("CORRUPT_MESSAGE", "a message is damaged or lacks its key"),
+    4: ("INVALID_FETCH_SIZE", "the fetch size is invalid"),
+    6: ("NOT_LEADER_OR_FOLLOWER", "the broker does not lead or hold this partition"),
+    9: ("REPLICA_NOT_AVAILABLE", "a replica is not available"),
+    10: ("MESSAGE_TOO_LARGE", "a message is larger than the broker takes"),
+    11: ("STALE_CONTROLLER_EPOCH", "a newer controller has taken over"),
+    12: ("OFFSET_METADATA_TOO_LARGE", "the text stored with an offset is too long"),
+    13: ("NETWORK_EXCEPTION", "the connection broke before the answer came"),
+    14: ("COORDINATOR_LOAD_IN_PROGRESS", "the coordinator is still loading"),
+    15: ("COORDINATOR_NOT_AVAILABLE", "the coordinator is not available"),
+    16: ("NOT_COORDINATOR", "another broker coordinates this"),
+    18: ("RECORD_LIST_TOO_LARGE", "a batch is larger than a log segment"),
+    19: ("NOT_ENOUGH_REPLICAS", "too few replicas are in sync"),
+    20: ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", "too few replicas were in sync after the write"),
+    21: ("INVALID_REQUIRED_ACKS", "the wanted number of acknowledgements is invalid"),
+    22: ("ILLEGAL_GENERATION", "the group generation is out of date"),
+    23: ("INCONSISTENT_GROUP_PROTOCOL", "the member's protocols do not fit the group"),
+    24: ("INVALID_GROUP_ID", "the group id is invalid"),
+    25: ("UNKNOWN_MEMBER_ID", "the coordinator does not know the member"),
+    26: ("INVALID_SESSION_TIMEOUT", "the session timeout is out of range"),
+    27: ("REBALANCE_IN_PROGRESS", "the group is rebalancing"),
+    28: ("INVALID_COMMIT_OFFSET_SIZE", "the committed offset data is too large"),
+    32: ("INVALID_TIMESTAMP", "a timestamp is out of range"),
+    43: ("UNSUPPORTED_FOR_MESSAGE_FORMAT", "the message format does not support this"),
+    45: ("OUT_OF_ORDER_SEQUENCE_NUMBER", "a producer's sequence has a gap"),
+    46: ("DUPLICATE_SEQUENCE_NUMBER", "a producer's sequence number came twice"),
+    47: ("INVALID_PRODUCER_EPOCH", "the producer's epoch is old"),
+    48: ("INVALID_TXN_STATE", "the transaction is not in a state that allows this"),
+    49: ("INVALID_PRODUCER_ID_MAPPING", "the producer id is not of this transactional id"),
+    50: ("INVALID_TRANSACTION_TIMEOUT", "the transaction timeout is over the limit"),
+    51: ("CONCURRENT_TRANSACTIONS", "another change of the transaction is running"),
+    52: ("TRANSACTION_COORDINATOR_FENCED", "another transaction coordinator has taken over"),
+    53: ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "a right on the transactional id is missing"),
+    59: ("UNKNOWN_PRODUCER_ID", "the broker no longer knows the producer"),
+    70: ("FETCH_SESSION_ID_NOT_FOUND", "there is no such fetch session"),
+    71: ("INVALID_FETCH_SESSION_EPOCH", "the fetch session is out of step"),
+    74: ("FENCED_LEADER_EPOCH", "the request's leader epoch is old"),
+    75: ("UNKNOWN_LEADER_EPOCH", "the broker does not know the leader epoch yet"),
+    76: ("UNSUPPORTED_COMPRESSION_TYPE", "the client cannot read this compression"),
+    77: ("STALE_BROKER_EPOCH", "the broker has registered anew"),
+    78: ("OFFSET_NOT_AVAILABLE", "a new leader does not know its offsets yet"),
+    79: ("MEMBER_ID_REQUIRED", "the member must ask for an id first"),
+    81: ("GROUP_MAX_SIZE_REACHED", "the group is full"),
+    82: ("FENCED_INSTANCE_ID", "another member took this instance id"),
+    87: ("INVALID_RECORD", "a record was refused by the broker"),
+    88: ("UNSTABLE_OFFSET_COMMIT", "offsets of an open transaction are pending"),
+    90: ("PRODUCER_FENCED", "a newer producer took the transactional id"),
+    94: ("INCONSISTENT_VOTER_SET", "the sender or receiver is not an expected voter"),
+    98: ("SNAPSHOT_NOT_FOUND", "the snapshot does not exist"),
+    99: ("POSITION_OUT_OF_RANGE", "the position is outside the snapshot"),
+    101: ("DUPLICATE_BROKER_REGISTRATION", "the broker id is in use"),
+    103: ("INCONSISTENT_TOPIC_ID", "the log belongs to another topic id"),
+    105: ("TRANSACTIONAL_ID_NOT_FOUND", "there is no such transactional id"),
+    106: ("FETCH_SESSION_TOPIC_ID_ERROR", "the fetch session mixes topic ids"),
+    108: ("NEW_LEADER_ELECTED", "the leader changed meanwhile"),
+    109: ("OFFSET_MOVED_TO_TIERED_STORAGE", "the offset lies in remote storage now"),
+    110: ("FENCED_MEMBER_EPOCH", "the member must join the group again"),
+    111: ("UNRELEASED_INSTANCE_ID", "another member still holds the instance id"),
+    112: ("UNSUPPORTED_ASSIGNOR", "the group does not support the assignor"),
+    113: ("STALE_MEMBER_EPOCH", "the member's epoch is old"),
+    117: ("UNKNOWN_SUBSCRIPTION_ID", "the telemetry subscription is out of date"),
+    118: ("TELEMETRY_TOO_LARGE", "the telemetry is larger than the broker takes"),
+    119: ("INVALID_REGISTRATION", "the controller refused a broker's registration"),
+    120: ("TRANSACTION_ABORTABLE", "the transaction failed and can be aborted"),
+    121: ("INVALID_RECORD_STATE", "the record cannot be acknowledged in this state"),
+    122: ("SHARE_SESSION_NOT_FOUND", "there is no such share session"),
+    123: ("INVALID_SHARE_SESSION_EPOCH", "the share session is out of step"),
+    124: ("FENCED_STATE_EPOCH", "the share group's state epoch is old"),
+    125: ("INVALID_VOTER_KEY", "the voter's key is another one"),
+    126: ("DUPLICATE_VOTER", "this is a voter already"),
+    127: ("VOTER_NOT_FOUND", "there is no such voter"),
+    130: ("STREAMS_INVALID_TOPOLOGY", "the streams topology is invalid"),
+    131: ("STREAMS_INVALID_TOPOLOGY_EPOCH", "the streams topology's epoch is invalid"),
+    132: ("STREAMS_TOPOLOGY_FENCED", "the streams topology is out of date"),
+    133: ("SHARE_SESSION_LIMIT_REACHED", "there are too many share sessions"),
+}
+
+
+def _table() -> Mapping[int, Code]:
+    others = (Code(n, name, _A, meaning, _READ_FIRST) for n, (name, meaning) in _OTHERS.items())
+    return {code.number: code for code in (*_ADMIN, *others)}
+
+
+CODES = _table()

@@ -1,0 +1,106 @@
+"""What a session knows of its cluster: id, live brokers, defaults, features, our rights.
+
+Names in `values`: default_partitions, default_replication_factor, auto_create,
+delete_topic_enable (all None without DescribeConfigs on Cluster), topic_defaults (of the configs
+in BROKER_TIMES, as far as known), brokers, racks, rights (on the cluster), elr,
+metadata_version, and the provider's settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from kafkaform.core.errors import ConnectError
+from kafkaform.core.resource import Facts, Fault
+from kafkaform.core.value import FrozenMap, Value, freeze
+
+from . import rights
+from .canonical import integer
+from .config_keys import BROKER_TIMES
+from .exchange import attempt
+from .faults import fault_of
+from .settings import Settings
+from .wire.client import Wire
+from .wire.cluster import ClusterRow, describe_cluster, finalized_features
+from .wire.configs import describe_configs
+
+_NUMBERS = {
+    "default_partitions": "num.partitions",
+    "default_replication_factor": "default.replication.factor",
+}
+_SWITCHES = {
+    "auto_create": "auto.create.topics.enable",
+    "delete_topic_enable": "delete.topic.enable",
+}
+
+
+def read_facts(wire: Wire, settings: Settings) -> Facts:
+    """Ask the cluster about itself. Raises ConnectError if it does not tell even its id."""
+    cluster = attempt("DescribeCluster", lambda: describe_cluster(wire, settings.timeout))
+    if isinstance(cluster, ClusterRow) and cluster.code:
+        cluster = fault_of("DescribeCluster", cluster.code, "", cluster.message)
+    if isinstance(cluster, Fault):
+        servers = ", ".join(settings.servers)
+        raise ConnectError(f"{servers} does not describe itself: {cluster.message}", cluster.advice)
+    nodes = tuple(cluster.brokers)
+    values = {
+        **_settings_values(settings),
+        **_defaults(wire, settings, nodes),
+        **_features(wire, settings),
+        "brokers": len(nodes),
+        "racks": FrozenMap(cluster.brokers),
+        "rights": rights.names(cluster.operations),
+    }
+    return Facts(cluster.cluster_id, nodes, settings.principal, FrozenMap(values))
+
+
+def _settings_values(settings: Settings) -> Mapping[str, Value]:
+    return {
+        "protect_topics": settings.protect_topics,
+        "operation_timeout": freeze(Decimal(str(settings.timeout))),
+        "acl_order": settings.acl_order,
+        "authorizer": settings.authorizer,
+        "security_protocol": settings.protocol,
+    }
+
+
+def _defaults(wire: Wire, settings: Settings, nodes: tuple[str, ...]) -> Mapping[str, Value]:
+    """The first broker's defaults. A broker tells its configs only when it is asked itself."""
+    times = [name for sources in BROKER_TIMES.values() for name, _ in sources]
+    keys = [*_NUMBERS.values(), *_SWITCHES.values(), *times]
+    found: dict[str, str | None] = {}
+    answer = attempt(
+        "DescribeConfigs",
+        lambda: describe_configs(
+            wire, "broker", [nodes[0]], settings.timeout, keys=keys, node=nodes[0]
+        ),
+    )
+    if not isinstance(answer, Fault) and nodes[0] in answer:
+        found = {entry.name: entry.value for entry in answer[nodes[0]].configs or ()}
+    words = {"true": True, "false": False}
+    return {
+        **{name: integer(found.get(key) or "") for name, key in _NUMBERS.items()},
+        **{name: words.get(found.get(key) or "") for name, key in _SWITCHES.items()},
+        "topic_defaults": _topic_defaults(found),
+    }
+
+
+def _topic_defaults(found: Mapping[str, str | None]) -> FrozenMap:
+    defaults = {}
+    for key, sources in BROKER_TIMES.items():
+        numbers = ((integer(found.get(name) or ""), unit) for name, unit in sources)
+        known = [number * unit for number, unit in numbers if number is not None]
+        if known:
+            defaults[key] = str(known[0])
+    return FrozenMap(defaults)
+
+
+def _features(wire: Wire, settings: Settings) -> Mapping[str, Value]:
+    levels = attempt("ApiVersions", lambda: finalized_features(wire, settings.timeout))
+    if isinstance(levels, Fault):
+        return {"elr": False, "metadata_version": None}
+    return {
+        "elr": levels.get("eligible.leader.replicas.version", 0) > 0,
+        "metadata_version": levels.get("metadata.version"),
+    }

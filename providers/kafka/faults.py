@@ -1,0 +1,107 @@
+"""From an error code, or a broken connection, to a fault that says what happened to the request.
+
+The clients' own idea of "retriable" is of no use here: it is false for every admin error, and
+sending a write again is safe only when nothing happened (`NOT_APPLIED`).
+"""
+
+from __future__ import annotations
+
+from kafkaform.core.resource import Fault, FaultClass
+
+from .error_codes import CODES, Code
+
+CONVERGED = frozenset(
+    {
+        ("CreateTopics", 36),
+        ("CreatePartitions", 37),
+        ("DeleteTopics", 3),
+        ("DeleteTopics", 100),
+    }
+)
+"""(API, code): the object may already be as asked, so it is read before it counts as failed."""
+
+RIGHTS = {
+    "CreateTopics": "Create on Topic {name}, or Create on Cluster",
+    "CreatePartitions": "Alter on Topic {name}",
+    "DeleteTopics": "Delete on Topic {name}",
+    "IncrementalAlterConfigs": "AlterConfigs on Topic {name}",
+    "DescribeConfigs": "DescribeConfigs on Topic {name}",
+    "Metadata": "Describe on Topic {name}",
+    "DescribeLogDirs": "Describe on Cluster",
+}
+"""API -> the right that its refusal means."""
+
+ANSWER_LOST = "TRANSPORT"
+CLIENT_TIMEOUT = "CLIENT_TIMED_OUT"
+
+
+def code_name(code: int) -> str:
+    """The protocol's name of a code, or `ERROR_n` for one that is newer than the table."""
+    return CODES[code].name if code in CODES else f"ERROR_{code}"
+
+
+def fault_class(api: str, code: int) -> FaultClass:
+    """What this code, as an answer to this API, says about the effect of the request."""
+    if (api, code) in CONVERGED:
+        return FaultClass.CONVERGED
+    return CODES[code].kind if code in CODES else FaultClass.AMBIGUOUS
+
+
+def fault_of(
+    api: str, code: int, name: str, message: str | None = None, broker: str = "", wait: float = 0.0
+) -> Fault:
+    """The fault for one item of an answer. name: the object; message: the broker's own words;
+    wait: the answer's throttle time in seconds, which counts only where nothing happened."""
+    unknown = Code(code, code_name(code), FaultClass.AMBIGUOUS, "the broker's error is unknown")
+    entry = CODES.get(code, unknown)
+    kind = fault_class(api, code)
+    return Fault(
+        code=entry.name,
+        message=_sentence(entry, message),
+        kind=kind,
+        where=_where(api, broker),
+        advice=_advice(api, kind, name, entry),
+        retry_after=wait if kind is FaultClass.NOT_APPLIED else 0.0,
+    )
+
+
+def lost(api: str, cause: str, broker: str = "", *, timed_out: bool = False) -> Fault:
+    """The fault for a request whose answer never came: it may have been carried out."""
+    return Fault(
+        code=CLIENT_TIMEOUT if timed_out else ANSWER_LOST,
+        message=f"no answer to {api}: {cause}",
+        kind=FaultClass.AMBIGUOUS,
+        where=_where(api, broker),
+        advice="run the command again: it reads the object first and goes on from there",
+    )
+
+
+def not_sent(api: str, cause: str, broker: str = "") -> Fault:
+    """The fault for a request that never left this computer."""
+    return Fault(
+        code="NOT_SENT",
+        message=f"{api} could not be sent: {cause}",
+        kind=FaultClass.NOT_APPLIED,
+        where=_where(api, broker),
+        advice="check the connection to the cluster and run the command again",
+    )
+
+
+def right_for(api: str, name: str) -> str:
+    """The right that this API needs for this object, as ACLs call it."""
+    return RIGHTS.get(api, "a right on Cluster").format(name=name)
+
+
+def _sentence(entry: Code, message: str | None) -> str:
+    text = (message or "").strip()
+    return f"{entry.meaning}: {text}" if text else entry.meaning
+
+
+def _advice(api: str, kind: FaultClass, name: str, entry: Code) -> str:
+    if kind is FaultClass.PERMISSION:
+        return f"grant {right_for(api, name)}, or run as a principal that has it"
+    return entry.advice
+
+
+def _where(api: str, broker: str) -> str:
+    return f"{api} at {broker}" if broker else api

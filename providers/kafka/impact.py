@@ -1,0 +1,81 @@
+"""What a deletion would destroy: bytes, records and the groups that read the topic right now.
+
+A figure that we may not see is left out and said to be unknown: a guess would look like a promise.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from kafkaform.core.change import Action, Change, Impact
+from kafkaform.core.resource import Fault, Identity
+from kafkaform.core.value import EMPTY, FrozenMap, Value
+
+from . import topics
+from .context import Context
+from .exchange import attempt
+from .native import Native
+from .wire.cluster import log_sizes
+
+MAX_GROUPS = 1_000
+"""Groups that are looked into; a cluster with more of them gets no `groups` figure."""
+
+
+def assess(
+    context: Context, native: Native, changes: Sequence[Change]
+) -> Mapping[Identity, Impact]:
+    """The impact of each topic deletion among the changes."""
+    doomed = {
+        change.identity: (change.before or EMPTY).get("partitions") or 0
+        for change in changes
+        if change.identity.kind == topics.KIND and change.action is Action.DELETE
+    }
+    if not doomed:
+        return {}
+    counts = {identity.key: count for identity, count in doomed.items()}
+    sizes = _bytes(context, counts)
+    spans = native.offset_spans(counts)
+    groups = native.live_groups(counts.keys(), MAX_GROUPS)
+    return {identity: _impact(identity.key, sizes, spans, groups) for identity in doomed}
+
+
+def _bytes(context: Context, counts: Mapping[str, int]) -> Mapping[str, int] | None:
+    """Topic -> size of its data, counted once however many replicas it has; None if a broker
+    does not tell."""
+    largest: dict[tuple[str, int], int] = defaultdict(int)
+    for node in context.facts.nodes:
+        logs = attempt(
+            "DescribeLogDirs", partial(log_sizes, context.wire, counts, node, context.timeout), node
+        )
+        if isinstance(logs, Fault) or logs is None:
+            return None
+        for log in logs:
+            place = (log.topic, log.partition)
+            largest[place] = max(largest[place], log.size)
+    sizes: dict[str, int] = defaultdict(int)
+    for (topic, _), size in largest.items():
+        sizes[topic] += size
+    return sizes
+
+
+def _impact(
+    name: str,
+    sizes: Mapping[str, int] | None,
+    spans: Mapping[str, int],
+    groups: Mapping[str, tuple[str, ...]] | None,
+) -> Impact:
+    readers = None if groups is None else ", ".join(groups.get(name, ())) or "none"
+    figures: dict[str, Value] = {
+        "bytes": None if sizes is None else sizes.get(name, 0),
+        "offsets": spans.get(name),
+        "groups": readers,
+    }
+    size, span = (
+        "an unknown number of" if figures[key] is None else f"{figures[key]:,}"
+        for key in ("bytes", "offsets")
+    )
+    text = f"destroys {size} bytes in {span} offsets; live groups: {readers or 'unknown'}"
+    known = {key: value for key, value in figures.items() if value is not None}
+    return Impact(text, FrozenMap(known))

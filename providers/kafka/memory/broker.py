@@ -1,0 +1,53 @@
+"""One simulated broker: what it already shows of the controller's log."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from .controller import Changes, Topic, Topics
+
+
+def apply_changes(changes: Changes, topics: dict[str, Topic]) -> None:
+    """Replay one batch of the log onto these topics."""
+    for name, topic in changes.items():
+        if topic is None:
+            topics.pop(name, None)
+        else:
+            topics[name] = topic
+
+
+@dataclass(slots=True)
+class _Unseen:
+    """A committed batch that is not shown before `reads` more reads and the time `due`."""
+
+    changes: Changes
+    reads: int
+    due: float
+
+
+class Broker:
+    """Shows batches whole and in the order of the log. lag: (reads, seconds) for which later
+    writes stay unseen; up: whether it answers."""
+
+    def __init__(self) -> None:
+        self.up = True
+        self.lag: tuple[int, float] = (0, 0.0)
+        self._topics: dict[str, Topic] = {}
+        self._unseen: deque[_Unseen] = deque()
+
+    def commit(self, changes: Changes, now: float) -> None:
+        """Follow the log by one batch."""
+        reads, seconds = self.lag
+        if self._unseen or reads or seconds:
+            self._unseen.append(_Unseen(changes, reads, now + seconds))
+        else:
+            apply_changes(changes, self._topics)
+
+    def look(self, now: float) -> Topics:
+        """The topics that one read at this time shows."""
+        while self._unseen and not self._unseen[0].reads and self._unseen[0].due <= now:
+            apply_changes(self._unseen.popleft().changes, self._topics)
+        for unseen in self._unseen:
+            unseen.reads = max(0, unseen.reads - 1)
+        return self._topics

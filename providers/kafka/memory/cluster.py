@@ -1,0 +1,188 @@
+"""A KRaft cluster in memory: a controller with one log, and brokers that follow it."""
+
+from __future__ import annotations
+
+import heapq
+import uuid
+from base64 import urlsafe_b64encode
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+from typing import TypeVar
+
+from kafkaform.core.clock import Clock
+
+from .broker import Broker, apply_changes
+from .clock import SimulatedClock
+from .controller import HANDLERS, Answer, Call, Changes, Item, Topic, Topics
+from .defaults import TOPIC_DEFAULTS
+from .outside import Outside
+from .rights import Right, User, user
+from .schedule import Ending, Killed, Lost, Mishap, Schedule, Unreachable
+
+T = TypeVar("T")
+Veto = Callable[[int, str], Answer | None]
+
+_RAISED: Mapping[Ending, Callable[[str], BaseException]] = {
+    Ending.UNREACHABLE: Unreachable,
+    Ending.LOST: Lost,
+    Ending.KILLED: Killed,
+}
+_CAUSES = {
+    Ending.UNREACHABLE: "the connection failed",
+    Ending.LOST: "the connection broke",
+    Ending.KILLED: "the process died",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What one broker shows to one read; veto: an error that is injected for a topic."""
+
+    topics: Topics
+    veto: Veto
+
+
+class SimulatedCluster:
+    """clock: decides when late effects land and lagging brokers catch up.
+
+    faults: the mishaps of coming requests; outside: edits that nobody asked this tool for;
+    requests: how many requests of each API have left the client; defaults: broker-wide topic
+    configs, which are the fallbacks of overrides; users by name, of whom `admin` is root.
+    """
+
+    def __init__(
+        self, *, brokers: int = 1, clock: Clock | None = None, cluster_id: str = "simulated"
+    ) -> None:
+        self.id = cluster_id
+        self.clock: Clock = clock or SimulatedClock()
+        self.faults = Schedule()
+        self.outside = Outside(self)
+        self.requests: Counter[str] = Counter()
+        self.users: dict[str, User] = {"admin": User("admin", root=True)}
+        self.defaults: dict[str, str] = dict(TOPIC_DEFAULTS)
+        self.default_partitions = 1
+        self.default_replication_factor = 1
+        self.delete_topic_enable = True
+        self.elr = False
+        self._brokers = {number: Broker() for number in range(1, brokers + 1)}
+        self._topics: dict[str, Topic] = {}
+        self._late: list[tuple[float, int, Callable[[], object]]] = []
+        self._ids = 0
+        self._order = 0
+
+    @property
+    def topics(self) -> Topics:
+        """The committed topics by name, however far brokers lag behind."""
+        self._land()
+        return MappingProxyType(self._topics)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Numbers of all brokers, up or down."""
+        return tuple(self._brokers)
+
+    @property
+    def live(self) -> tuple[int, ...]:
+        """Numbers of the brokers that are up."""
+        return tuple(number for number, broker in self._brokers.items() if broker.up)
+
+    def grant(self, name: str, *rights: Right) -> User:
+        """Make an ordinary user, or give an existing one more rights."""
+        held = self.users[name].rights if name in self.users else frozenset()
+        self.users[name] = user(name, {*held, *rights})
+        return self.users[name]
+
+    def stop(self, broker: int) -> None:
+        """Take a broker down: nobody reaches it, and no replica is placed on it."""
+        self._brokers[broker].up = False
+
+    def start(self, broker: int) -> None:
+        """Bring a broker back; it has followed the log meanwhile."""
+        self._brokers[broker].up = True
+
+    def lag(self, *, reads: int = 0, seconds: float = 0.0, broker: int | None = None) -> None:
+        """Let later writes stay unseen for so many reads and so many seconds, at one broker or
+        at each. Without figures, later writes are seen at once."""
+        for number in self._brokers if broker is None else (broker,):
+            self._brokers[number].lag = (reads, seconds)
+
+    def write(self, api: str, items: Sequence[Item], who: User, *, validate: bool) -> list[Answer]:
+        """Send one admin request. validate: answer as if, and change nothing.
+
+        Raises Unreachable, Lost or Killed; with the last two an effect may have happened.
+        """
+        mishap = self._meet(f"{api}:validate" if validate else api)
+        if not self.live:
+            raise Unreachable("no broker is up")
+
+        def serve() -> list[Answer]:
+            answers, changes = HANDLERS[api](self._call(who, _veto(mishap)), items)
+            if not validate:
+                self.commit(changes)
+            return answers
+
+        return self._carry_out(mishap, serve)
+
+    def look(self, api: str, node: int | None) -> View:
+        """Read at one broker, or at any. Raises Unreachable, Lost or Killed."""
+        mishap = self._meet(api)
+        number = next(iter(self.live), 0) if node is None else node
+        if number not in self.live:
+            raise Unreachable(f"broker {number} is not up" if number else "no broker is up")
+        broker, now = self._brokers[number], self.clock.monotonic()
+        return self._carry_out(mishap, lambda: View(broker.look(now), _veto(mishap)))
+
+    def commit(self, changes: Changes) -> None:
+        """Append one atomic batch to the log."""
+        if not changes:
+            return
+        apply_changes(changes, self._topics)
+        now = self.clock.monotonic()
+        for broker in self._brokers.values():
+            broker.commit(changes, now)
+
+    def new_id(self) -> str:
+        """A topic id as Kafka prints it, the same in every run."""
+        self._ids += 1
+        made = uuid.uuid5(uuid.NAMESPACE_OID, f"{self.id}/{self._ids}")
+        return urlsafe_b64encode(made.bytes).decode("ascii").rstrip("=")
+
+    def _call(self, who: User, veto: Veto) -> Call:
+        counts = (self.default_partitions, self.default_replication_factor)
+        return Call(
+            self._topics, who, self.live, counts, self.delete_topic_enable, self.new_id, veto
+        )
+
+    def _meet(self, api: str) -> Mishap:
+        self._land()
+        mishap = self.faults.take(api)
+        if mishap.sent:
+            self.requests[api] += 1
+        return mishap
+
+    def _carry_out(self, mishap: Mishap, serve: Callable[[], T]) -> T:
+        if mishap.ending is Ending.ANSWER:
+            return serve()
+        if mishap.delay is not None:
+            self._later(mishap.delay, serve)
+            self._land()
+        raise _RAISED[mishap.ending](_CAUSES[mishap.ending])
+
+    def _later(self, delay: float, serve: Callable[[], object]) -> None:
+        self._order += 1
+        heapq.heappush(self._late, (self.clock.monotonic() + delay, self._order, serve))
+
+    def _land(self) -> None:
+        while self._late and self._late[0][0] <= self.clock.monotonic():
+            heapq.heappop(self._late)[2]()
+
+
+def _veto(mishap: Mishap) -> Veto:
+    def answer(index: int, name: str) -> Answer | None:
+        hit = index >= mishap.first and fnmatchcase(name, mishap.names)
+        return Answer(mishap.code, wait=mishap.retry_after) if mishap.code and hit else None
+
+    return answer

@@ -1,0 +1,157 @@
+"""The native client (librdkafka): the only place that imports confluent-kafka.
+
+It connects first because it names the cause of a refused login or a TLS fault, and it answers
+questions that must be spread over partition leaders and group coordinators.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Set
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from .connect import NATIVE_LOGGER, PATIENCE, connect_error, native_config, unusable
+from .settings import Settings
+
+T = TypeVar("T")
+
+SETTLED = 2.0
+"""Seconds after which brokers that all refused the connection are taken at their word."""
+
+_FINAL = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})
+_VAGUE = frozenset({KafkaError._ALL_BROKERS_DOWN})
+_WITH_MEMBERS = {
+    ConsumerGroupState.STABLE,
+    ConsumerGroupState.PREPARING_REBALANCING,
+    ConsumerGroupState.COMPLETING_REBALANCING,
+}
+
+
+@dataclass(slots=True)
+class Causes:
+    """What the client reported while it tried to connect, oldest first."""
+
+    errors: deque[KafkaError] = field(default_factory=lambda: deque(maxlen=50))
+
+    def report(self, error: KafkaError) -> None:
+        """librdkafka's error callback."""
+        self.errors.append(error)
+
+    def hopeless(self, waited: float) -> bool:
+        """True if waiting on will not help: a refused login is not tried again, because
+        repeated ones can lock an account."""
+        codes = {error.code() for error in self.errors}
+        if codes & _FINAL or waited > PATIENCE:
+            return True
+        return waited > SETTLED and bool(codes & _VAGUE)
+
+    def first(self) -> tuple[str, str] | None:
+        """Name and text of the first error that says something; a final one wins."""
+        telling = [error for error in self.errors if error.code() not in _VAGUE]
+        chosen = [error for error in telling if error.code() in _FINAL] or telling
+        return (chosen[0].name(), chosen[0].str()) if chosen else None
+
+
+class Native:
+    """A connected native client."""
+
+    def __init__(self, client: AdminClient, timeout: float) -> None:
+        self._client = client
+        self._timeout = timeout
+
+    def offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]:
+        """Topic -> offsets between its first and its last record, over all partitions. topics:
+        name -> number of partitions. A topic with a partition that does not answer is left out."""
+        places = [TopicPartition(name, n) for name, count in topics.items() for n in range(count)]
+        specs = (OffsetSpec.latest(), OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+        ends, starts = (self._offsets(places, spec) for spec in specs)
+        spans: dict[str, int] = defaultdict(int)
+        unknown = set()
+        for place in places:
+            key = (place.topic, place.partition)
+            if key in ends and key in starts:
+                spans[place.topic] += ends[key] - starts[key]
+            else:
+                unknown.add(place.topic)
+        return {name: span for name, span in spans.items() if name not in unknown}
+
+    def live_groups(self, topics: Set[str], limit: int) -> Mapping[str, tuple[str, ...]] | None:
+        """Topic -> groups with a member that reads it now. None if the groups cannot be listed,
+        or are more than `limit`."""
+        listing = _settled(
+            self._client.list_consumer_groups(states=_WITH_MEMBERS, request_timeout=self._timeout),
+            self._timeout,
+        )
+        if listing is None or listing.errors or len(listing.valid) > limit:
+            return None
+        names = [group.group_id for group in listing.valid]
+        if not names:
+            return {}
+        readers: dict[str, set[str]] = defaultdict(set)
+        described = self._client.describe_consumer_groups(names, request_timeout=self._timeout)
+        for name, future in described.items():
+            for topic in _read_topics(_settled(future, self._timeout)) & topics:
+                readers[topic].add(name)
+        return {topic: tuple(sorted(groups)) for topic, groups in readers.items()}
+
+    def _offsets(
+        self, places: Iterable[TopicPartition], spec: OffsetSpec
+    ) -> Mapping[tuple[str, int], int]:
+        asked = self._client.list_offsets(
+            dict.fromkeys(places, spec), request_timeout=self._timeout
+        )
+        answers = {place: _settled(future, self._timeout) for place, future in asked.items()}
+        return {
+            (place.topic, place.partition): answer.offset
+            for place, answer in answers.items()
+            if answer is not None
+        }
+
+
+def open_native(settings: Settings) -> Native:
+    """A connected client. Raises ConnectError within PATIENCE seconds, ConfigurationError."""
+    causes = Causes()
+    config = {**native_config(settings), "error_cb": causes.report}
+    try:
+        client = AdminClient(config, logger=logging.getLogger(NATIVE_LOGGER))
+    except (KafkaException, ValueError, TypeError) as error:
+        raise unusable(settings, _reason(error)) from None
+    answer = client.describe_cluster(request_timeout=PATIENCE)
+    started = time.monotonic()
+    while not answer.done() and not causes.hopeless(time.monotonic() - started):
+        client.poll(0.02)
+    if answer.done() and answer.exception() is None:
+        return Native(client, settings.timeout)
+    raise connect_error(settings, causes.first())
+
+
+def _settled(future: Future[T], timeout: float) -> T | None:
+    """A future's result, or None: these answers only illustrate a plan. The wait is bounded
+    because a future that a malformed answer leaves out never resolves."""
+    try:
+        return future.result(timeout + 1)
+    except (KafkaException, TimeoutError):
+        return None
+
+
+def _read_topics(description: Any) -> set[str]:
+    if description is None:
+        return set()
+    return {
+        place.topic
+        for member in description.members
+        if member.assignment is not None
+        for place in member.assignment.topic_partitions
+    }
+
+
+def _reason(error: Exception) -> str:
+    cause = error.args[0] if error.args else error
+    return cause.str() if isinstance(cause, KafkaError) else str(cause)

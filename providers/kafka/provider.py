@@ -1,0 +1,56 @@
+"""The Kafka provider: its types, its settings, and the door to a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kafkaform.core.change import Change, Review
+from kafkaform.core.resource import Depth, Facts, Sweep
+from kafkaform.core.schema import ObjectSchema
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.contract import ResourceType, Secrets, Session
+
+from . import configs, review, topics
+from .settings import CONFIG, read_settings
+
+TYPES: Mapping[str, ResourceType] = {kind.name: kind for kind in (topics.TYPE, configs.TYPE)}
+DATA: Mapping[str, ObjectSchema] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaProvider:
+    """See `kafkaform.provider.contract.Provider`."""
+
+    name: str = "kafka"
+
+    @property
+    def config(self) -> ObjectSchema:
+        return CONFIG
+
+    @property
+    def types(self) -> Mapping[str, ResourceType]:
+        return TYPES
+
+    @property
+    def data(self) -> Mapping[str, ObjectSchema]:
+        return DATA
+
+    def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
+        """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
+        settings = read_settings(instance, config, secrets)
+        # Importing both clients takes a quarter of a second, which `validate` need not pay.
+        from .session import open_session
+
+        return open_session(settings)
+
+    def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
+        return review.review_needs(changes)
+
+    def review(
+        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
+    ) -> Review:
+        return review.review(changes, sweeps, facts)
+
+
+PROVIDER = KafkaProvider()

@@ -1,0 +1,169 @@
+"""The requests that create, grow and delete topics and set their configs, sent once each.
+
+Every function takes the steps of one request and answers for each of them in order, whatever
+happens; with `validate_only` the broker checks the very request and does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kafkaform.core.change import Step
+from kafkaform.core.resource import Fault, FaultClass
+from kafkaform.core.value import FrozenMap
+
+from . import rights
+from .canonical import config_value
+from .context import Context, Reply
+from .exchange import attempt
+from .faults import fault_of, lost, right_for
+from .reading import OWN, UNKNOWN_TOPIC
+from .wire.answers import Answer, Answers
+from .wire.configs import alter_configs
+from .wire.topics import (
+    ANSWER_MARGIN,
+    TopicRow,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    list_topics,
+)
+
+
+def send_create_topics(
+    context: Context, steps: Sequence[Step], validate_only: bool
+) -> Sequence[Reply]:
+    """CreateTopics; the answer tells the topic id and what the broker made."""
+    answers = attempt(
+        "CreateTopics",
+        lambda: create_topics(
+            context.wire, _payloads(steps), context.timeout, validate_only=validate_only
+        ),
+    )
+    replies = _replies("CreateTopics", steps, answers, "name")
+    if isinstance(answers, Fault) or validate_only:
+        return replies
+    return [
+        reply if reply.fault else _created(reply.step, answers.items[reply.step.payload["name"]])
+        for reply in replies
+    ]
+
+
+def send_create_partitions(
+    context: Context, steps: Sequence[Step], validate_only: bool
+) -> Sequence[Reply]:
+    """CreatePartitions to an absolute count; a count that is already there is CONVERGED."""
+    answers = attempt(
+        "CreatePartitions",
+        lambda: create_partitions(
+            context.wire, _payloads(steps), context.timeout, validate_only=validate_only
+        ),
+    )
+    return _replies("CreatePartitions", steps, answers, "name")
+
+
+def send_alter_configs(
+    context: Context, steps: Sequence[Step], validate_only: bool
+) -> Sequence[Reply]:
+    """IncrementalAlterConfigs, all keys of one topic or none."""
+    answers = attempt(
+        "IncrementalAlterConfigs",
+        lambda: alter_configs(
+            context.wire,
+            _payloads(steps),
+            context.timeout + ANSWER_MARGIN,
+            validate_only=validate_only,
+        ),
+    )
+    return _replies("IncrementalAlterConfigs", steps, answers, "name")
+
+
+def send_delete_topics(
+    context: Context, steps: Sequence[Step], validate_only: bool
+) -> Sequence[Reply]:
+    """DeleteTopics by id. The broker has no dry run for it: a fresh read stands in."""
+    if validate_only:
+        return _check_deletes(context, steps)
+    ids = [step.payload["topic_id"] for step in steps]
+    answers = attempt("DeleteTopics", lambda: delete_topics(context.wire, ids, context.timeout))
+    return _replies("DeleteTopics", steps, answers, "topic_id")
+
+
+def _payloads(steps: Sequence[Step]) -> list[FrozenMap]:
+    return [step.payload for step in steps]
+
+
+def _replies(
+    api: str, steps: Sequence[Step], answers: Answers | Fault, key: str
+) -> Sequence[Reply]:
+    if isinstance(answers, Fault):
+        return [Reply(step, answers) for step in steps]
+    return [Reply(step, _fault(api, step, answers, step.payload[key])) for step in steps]
+
+
+def _fault(api: str, step: Step, answers: Answers, key: str) -> Fault | None:
+    answer, name = answers.items.get(key), step.payload["name"]
+    if answer is None:
+        return lost(api, f"the broker's answer leaves {name} out")
+    if answer.code == 0:
+        return None
+    return fault_of(api, answer.code, name, answer.message, wait=answers.throttle)
+
+
+def _created(step: Step, answer: Answer) -> Reply:
+    """Counts and configs are there only for those who may describe the topic's configs."""
+    made: Mapping[str, object] = {
+        "name": step.payload["name"],
+        "partitions": answer.partitions,
+        "replication_factor": answer.replication_factor,
+        "config": None
+        if answer.configs is None
+        else FrozenMap(
+            {
+                entry.name: config_value(entry.name, entry.value)
+                for entry in answer.configs
+                if entry.source == OWN
+            }
+        ),
+    }
+    known = FrozenMap({name: value for name, value in made.items() if value is not None})
+    return Reply(step, None, answer.topic_id, known)
+
+
+def _check_deletes(context: Context, steps: Sequence[Step]) -> Sequence[Reply]:
+    names = [step.payload["name"] for step in steps]
+    rows = attempt(
+        "Metadata", lambda: list_topics(context.wire, names, context.timeout, operations=True)
+    )
+    if isinstance(rows, Fault):
+        return [Reply(step, rows) for step in steps]
+    found = {row.name: row for row in rows}
+    missing = TopicRow("", UNKNOWN_TOPIC)
+    return [
+        Reply(step, _delete_fault(step, found.get(name, missing)))
+        for step, name in zip(steps, names, strict=True)
+    ]
+
+
+def _delete_fault(step: Step, row: TopicRow) -> Fault | None:
+    name, expected = step.payload["name"], step.payload["topic_id"]
+    if row.code:
+        api = "DeleteTopics" if row.code == UNKNOWN_TOPIC else "Metadata"
+        return fault_of(api, row.code, name)
+    if row.topic_id != expected:
+        return Fault(
+            code="RECREATED",
+            message=f"{name} was recreated outside: its id is {row.topic_id}, not {expected}",
+            kind=FaultClass.DEFINITE,
+            where="Metadata",
+            advice="plan again and review what is there now",
+        )
+    if row.operations and "Delete" not in rights.names(row.operations):
+        return Fault(
+            code="TOPIC_AUTHORIZATION_FAILED",
+            message=f"the right to delete {name} is missing",
+            kind=FaultClass.PERMISSION,
+            where="Metadata",
+            advice=f"grant {right_for('DeleteTopics', name)}, or run as a principal that has it",
+        )
+    return None

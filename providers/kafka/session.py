@@ -1,0 +1,133 @@
+"""The session over one real cluster: which function reads a kind and sends a request.
+
+A new kind adds rows to the two tables below, and nothing else changes here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from kafkaform.core.change import Batch, Change, Impact, Outcome, OutcomeStatus, Verdict
+from kafkaform.core.errors import ConnectError, UsageError
+from kafkaform.core.resource import (
+    Depth,
+    Facts,
+    Fault,
+    FaultClass,
+    Identity,
+    Reading,
+    Sweep,
+)
+from kafkaform.core.value import FrozenMap, Value
+from kafkaform.provider.contract import Secrets
+
+from . import configs, connect, reading, sending, topics
+from .context import Context, Reads, Reply, Send
+from .facts import read_facts
+from .impact import assess
+from .native import Native, open_native
+from .settings import Settings
+from .wire.client import NotSent, Wire
+
+READS: Mapping[str, Reads] = {
+    topics.KIND: Reads(reading.sweep_topics, reading.read_topics),
+    configs.KIND: Reads(reading.sweep_topic_configs, reading.read_topic_configs),
+}
+SENDS: Mapping[str, Send] = {
+    "CreateTopics": sending.send_create_topics,
+    "CreatePartitions": sending.send_create_partitions,
+    "IncrementalAlterConfigs": sending.send_alter_configs,
+    "DeleteTopics": sending.send_delete_topics,
+}
+
+
+class KafkaSession:
+    """One connection to one cluster (see `kafkaform.provider.contract.Session`)."""
+
+    def __init__(self, context: Context, native: Native) -> None:
+        self._context = context
+        self._native = native
+
+    @property
+    def facts(self) -> Facts:
+        return self._context.facts
+
+    def sweep(self, kind: str, depth: Depth) -> Sweep:
+        return READS[kind].sweep(self._context, depth)
+
+    def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
+        by_kind: dict[str, list[Identity]] = defaultdict(list)
+        for identity in dict.fromkeys(ids):
+            by_kind[identity.kind].append(identity)
+        readings: dict[Identity, Reading] = {}
+        for kind, group in by_kind.items():
+            readings.update(READS[kind].read(self._context, group, at))
+        return readings
+
+    def query(self, data: str, arguments: FrozenMap) -> Value:
+        raise UsageError(f"the kafka provider has no data source {data}", "remove the data block")
+
+    def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
+        return assess(self._context, self._native, changes)
+
+    def preflight(self, batch: Batch) -> Sequence[Verdict]:
+        replies = SENDS[batch.request.name](self._context, batch.steps, True)
+        return [Verdict(reply.step.id, reply.step.evidence, reply.fault) for reply in replies]
+
+    def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
+        replies = SENDS[batch.request.name](self._context, batch.steps, False)
+        return [_outcome(reply) for reply in replies]
+
+    def progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
+        return [_unknown_ticket(ticket) for ticket in tickets]
+
+    def cancel(self, ticket: str) -> Outcome:
+        return _unknown_ticket(ticket)
+
+    def close(self) -> None:
+        self._context.wire.close()
+
+
+def open_session(settings: Settings) -> KafkaSession:
+    """Connect both clients and read the facts. Raises ConnectError, ConfigurationError."""
+    connect.fence_logs()
+    config = connect.pure_config(settings)
+    native = open_native(settings)
+    try:
+        wire = Wire(config, connect.PATIENCE)
+    except NotSent as error:
+        raise connect.connect_error(settings, ("", str(error))) from None
+    try:
+        facts = read_facts(wire, settings)
+    except ConnectError:
+        wire.close()
+        raise
+    return KafkaSession(Context(settings, wire, facts), native)
+
+
+def _outcome(reply: Reply) -> Outcome:
+    return Outcome(
+        reply.step.id,
+        _status(reply.fault),
+        reply.fault,
+        incarnation=reply.incarnation,
+        attributes=reply.attributes,
+    )
+
+
+def _status(fault: Fault | None) -> OutcomeStatus:
+    if fault is None:
+        return OutcomeStatus.APPLIED
+    ambiguous = fault.kind is FaultClass.AMBIGUOUS
+    return OutcomeStatus.UNKNOWN if ambiguous else OutcomeStatus.FAILED
+
+
+def _unknown_ticket(ticket: str) -> Outcome:
+    fault = Fault(
+        "UNKNOWN_TICKET",
+        "no long-running work has this ticket",
+        FaultClass.DEFINITE,
+        advice="plan again to see how the cluster stands",
+    )
+    return Outcome(ticket, OutcomeStatus.FAILED, fault)

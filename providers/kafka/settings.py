@@ -1,0 +1,286 @@
+"""The provider block: its schema, and one mapping from it to both Kafka clients.
+
+A password never travels in the clear by omission: with a user name and nothing said about TLS
+the connection is SASL_SSL. Certificates are always verified.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from kafkaform.core.diagnostics import Diagnostic, Severity
+from kafkaform.core.errors import ConfigurationError
+from kafkaform.core.schema import ANY, BOOL, STRING, Attribute, list_of, schema
+from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = {
+    "PLAIN": "PLAIN",
+    "SCRAM-SHA-256": "SCRAM-SHA-256",
+    "SCRAM-SHA-512": "SCRAM-SHA-512",
+    "plain": "PLAIN",
+    "scram-sha256": "SCRAM-SHA-256",
+    "scram-sha512": "SCRAM-SHA-512",
+}
+"""Spelling in the configuration -> Kafka's name."""
+
+DEFAULT_TIMEOUT = 30.0
+MIN_TIMEOUT, MAX_TIMEOUT = 0.001, 3600.0
+"""Seconds; the wire carries whole milliseconds, and 0 of them have no dependable meaning."""
+
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s|m)?", re.ASCII)
+_UNITS = {None: 1.0, "s": 1.0, "ms": 0.001, "m": 60.0}
+
+CONFIG = schema(
+    "A connection to one Kafka cluster.",
+    Attribute(
+        "bootstrap_servers",
+        list_of(STRING),
+        "Brokers to ask first, as host:port.",
+        required=True,
+    ),
+    Attribute(
+        "security_protocol",
+        STRING,
+        "How to connect. Left out: SASL_SSL with a user name, SSL with certificates, else "
+        "PLAINTEXT.",
+        choices=PROTOCOLS,
+    ),
+    Attribute(
+        "sasl_mechanism",
+        STRING,
+        "How to log in. Left out: PLAIN.",
+        choices=tuple(MECHANISMS),
+    ),
+    Attribute("sasl_username", STRING, "User to log in as."),
+    Attribute("sasl_password", STRING, "Password of that user.", secret=True),
+    Attribute(
+        "ca_cert",
+        STRING,
+        "Certificates to trust: a PEM file or PEM text. Left out: those of the system.",
+        aliases=("ca_cert_file",),
+    ),
+    Attribute(
+        "client_cert",
+        STRING,
+        "Our certificate for mutual TLS: a PEM file or PEM text.",
+        aliases=("client_cert_file",),
+    ),
+    Attribute(
+        "client_key",
+        STRING,
+        "Private key of client_cert: a PEM file or PEM text.",
+        sensitive=True,
+        aliases=("client_key_file",),
+    ),
+    Attribute("client_key_passphrase", STRING, "Passphrase of client_key.", secret=True),
+    Attribute("tls_enabled", BOOL, "Another way to choose security_protocol."),
+    Attribute("skip_tls_verify", BOOL, "Only false is accepted: TLS is always verified."),
+    Attribute(
+        "operation_timeout",
+        ANY,
+        "How long the cluster may take for one request: seconds, or text such as 30s or 2m.",
+        default=30,
+        aliases=("timeout",),
+    ),
+    Attribute(
+        "acl_order",
+        STRING,
+        "Whether new ACLs come before the removal of old ones, or after it (KIP-4).",
+        default="create_first",
+        choices=("create_first", "delete_first"),
+    ),
+    Attribute(
+        "protect_topics",
+        BOOL,
+        "Topics cannot be deleted unless a reviewed change says so.",
+        default=True,
+    ),
+    Attribute(
+        "principal",
+        STRING,
+        "Who we are for the authorizer, such as User:ci. Left out: User:sasl_username.",
+    ),
+    blocks={
+        "authorizer": schema(
+            "Settings of the brokers' authorizer, which they do not tell.",
+            Attribute("super_users", list_of(STRING), "Principals that may do everything."),
+            Attribute("allow_if_no_acl", BOOL, "Whether resources without ACLs are open."),
+        )
+    },
+    conflicts=(("security_protocol", "tls_enabled"),),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """A provider block, checked, with its secrets. Never shown: `repr` leaves the secrets out.
+
+    timeout: seconds that the cluster may take for one request.
+    """
+
+    instance: str
+    servers: tuple[str, ...]
+    protocol: str
+    mechanism: str | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = field(default=None, repr=False)
+    passphrase: str | None = field(default=None, repr=False)
+    timeout: float = DEFAULT_TIMEOUT
+    principal: str | None = None
+    acl_order: str = "create_first"
+    protect_topics: bool = True
+    authorizer: FrozenMap = EMPTY
+
+    @property
+    def tls(self) -> bool:
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def sasl(self) -> bool:
+        return self.protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+
+
+def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, str]) -> Settings:
+    """The settings that a provider block means. secrets: str(SecretRef) -> the secret.
+    Raises ConfigurationError with every fault found."""
+    given: dict[str, Any] = {name: _resolve(value, secrets) for name, value in config.items()}
+    faults = [*_faults(given), *_missing(config, secrets)]
+    if faults:
+        raise _refused(instance, faults)
+    protocol = _protocol(given)
+    login: dict[str, Any] = {
+        "mechanism": MECHANISMS[given.get("sasl_mechanism") or "PLAIN"],
+        "username": given.get("sasl_username"),
+        "password": given.get("sasl_password"),
+    }
+    return Settings(
+        instance=instance,
+        servers=tuple(given["bootstrap_servers"]),
+        protocol=protocol,
+        **(login if protocol.startswith("SASL") else {}),
+        ca=given.get("ca_cert"),
+        certificate=given.get("client_cert"),
+        key=given.get("client_key"),
+        passphrase=given.get("client_key_passphrase"),
+        timeout=seconds(given.get("operation_timeout")) or DEFAULT_TIMEOUT,
+        principal=_principal(given, protocol),
+        acl_order=given.get("acl_order") or "create_first",
+        protect_topics=given.get("protect_topics") is not False,
+        authorizer=given.get("authorizer") or EMPTY,
+    )
+
+
+def seconds(value: Value) -> float | None:
+    """The duration that a number of seconds, or text such as `30s`, means; None if it is none,
+    not positive, or over an hour."""
+    match = _DURATION.fullmatch(str(value).strip()) if _is_duration(value) else None
+    if match is None:
+        return None
+    length = float(match[1]) * _UNITS[match[2]]
+    return length if MIN_TIMEOUT <= length <= MAX_TIMEOUT else None
+
+
+def _is_duration(value: Value) -> bool:
+    return isinstance(value, str | int | Decimal) and not isinstance(value, bool)
+
+
+def _resolve(value: Any, secrets: Mapping[str, str]) -> Any:
+    return secrets.get(str(value)) if isinstance(value, SecretRef) else value
+
+
+def _missing(config: FrozenMap, secrets: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [
+        (f"{name} refers to {value}, which has no value", "set it and run the command again")
+        for name, value in config.items()
+        if isinstance(value, SecretRef) and str(value) not in secrets
+    ]
+
+
+def _faults(given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(text, advice) for wrong, text, advice in _checks(given) if wrong]
+
+
+def _checks(given: Mapping[str, Any]) -> tuple[tuple[bool, str, str], ...]:
+    protocol, mechanism = given.get("security_protocol"), given.get("sasl_mechanism")
+    timeout, sasl = given.get("operation_timeout"), str(protocol).startswith("SASL")
+    return (
+        (
+            not given.get("bootstrap_servers"),
+            "bootstrap_servers is empty",
+            'name at least one broker, such as ["kafka-1:9092"]',
+        ),
+        (
+            given.get("skip_tls_verify") is True,
+            "skip_tls_verify = true is refused: anybody on the way could read the password",
+            "give the certificate of your certificate authority in ca_cert",
+        ),
+        (
+            protocol is not None and protocol not in PROTOCOLS,
+            f"security_protocol {protocol!r} is unknown",
+            f"possible: {', '.join(PROTOCOLS)}",
+        ),
+        (
+            mechanism is not None and mechanism not in MECHANISMS,
+            f"sasl_mechanism {mechanism!r} is not supported",
+            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        ),
+        (
+            sasl and not (given.get("sasl_username") and given.get("sasl_password")),
+            f"{protocol} needs a login",
+            "set sasl_username and sasl_password",
+        ),
+        (
+            bool(given.get("sasl_username")) and protocol in ("PLAINTEXT", "SSL"),
+            f"sasl_username has no effect with {protocol}",
+            "remove it, or choose SASL_SSL or SASL_PLAINTEXT",
+        ),
+        (
+            bool(given.get("client_key")) != bool(given.get("client_cert")),
+            "client_cert and client_key belong together",
+            "give both, or neither",
+        ),
+        (
+            timeout is not None and seconds(timeout) is None,
+            f"operation_timeout {str(timeout)[:40]!r} is not a duration over 0 and up to an hour",
+            'write seconds, or text such as "30s"',
+        ),
+    )
+
+
+def _protocol(given: Mapping[str, Any]) -> str:
+    if given.get("security_protocol"):
+        return str(given["security_protocol"])
+    login, tls = bool(given.get("sasl_username")), given.get("tls_enabled")
+    certificates = bool(given.get("ca_cert") or given.get("client_cert"))
+    secure = (login or certificates) if tls is None else bool(tls)
+    return {
+        (True, True): "SASL_SSL",
+        (True, False): "SASL_PLAINTEXT",
+        (False, True): "SSL",
+        (False, False): "PLAINTEXT",
+    }[login, secure]
+
+
+def _principal(given: Mapping[str, Any], protocol: str) -> str | None:
+    """As declared, else derived for PLAIN and SCRAM; a certificate's name depends on rules that
+    only the broker knows."""
+    if given.get("principal"):
+        return str(given["principal"])
+    name = given.get("sasl_username")
+    return f"User:{name}" if name and protocol.startswith("SASL") else None
+
+
+def _refused(instance: str, faults: list[tuple[str, str]]) -> ConfigurationError:
+    items = tuple(
+        Diagnostic(Severity.ERROR, f'provider "{instance}": {text}', advice=advice)
+        for text, advice in faults
+    )
+    return ConfigurationError(items[0].summary, items[0].advice, items)

@@ -1,0 +1,48 @@
+"""TLS for the client that is written in Python: certificates from files or from PEM text."""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from pathlib import Path
+
+PEM_BEGIN = "-----BEGIN"
+
+
+def is_pem(value: str | None) -> bool:
+    """True if this is PEM text and not the path of a file."""
+    return value is not None and value.lstrip().startswith(PEM_BEGIN)
+
+
+def tls_context(
+    ca: str | None, certificate: str | None, key: str | None, passphrase: str | None
+) -> ssl.SSLContext:
+    """A context that verifies the broker. Each argument is a path or PEM text.
+    Raises OSError, or ssl.SSLError, which is one, for what cannot be loaded."""
+    for value in (ca, certificate, key):
+        _must_exist(value)
+    text = ca if is_pem(ca) else None
+    path = None if is_pem(ca) else ca
+    context = ssl.create_default_context(cafile=path, cadata=text)
+    if certificate and key:
+        with tempfile.TemporaryDirectory(prefix="kafkaform-") as folder:
+            chain = _file(certificate, Path(folder, "certificate.pem"))
+            private = _file(key, Path(folder, "key.pem"))
+            # Without a password function OpenSSL would ask at the terminal.
+            context.load_cert_chain(chain, private, password=lambda: passphrase or "")
+    return context
+
+
+def _must_exist(value: str | None) -> None:
+    """ssl's own error does not name the file."""
+    if value is not None and not is_pem(value):
+        Path(value).stat()
+
+
+def _file(value: str, place: Path) -> str:
+    """A path for this value; ssl loads certificate chains from files only."""
+    if not is_pem(value):
+        return value
+    place.touch(mode=0o600)
+    place.write_text(value, encoding="ascii")
+    return str(place)

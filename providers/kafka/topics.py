@@ -1,0 +1,314 @@
+"""`kafka_topic`: what a block may say, what it means, and the requests that make it true.
+
+Partitions only ever grow, a topic is never replaced, and it is deleted by its id alone: a topic
+that somebody recreated under the same name is not the one that was approved for deletion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafkaform.core.change import Action, Change, Evidence, Repeat, Request, Step
+from kafkaform.core.diagnostics import Diagnostics, Severity
+from kafkaform.core.resource import Facts, Observed
+from kafkaform.core.schema import BOOL, NUMBER, STRING, Attribute, list_of, map_of, schema
+from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.provider.contract import ResourceType
+
+from . import rules
+from .canonical import config_map
+from .configs import config_of, target_config, update_step
+from .steps import MAX_RECORDS, SILENT, all_paths, make_step, paths_below
+
+KIND = "kafka_topic"
+CREATE_TOPICS = Request("CreateTopics", 1, 20, 200, MAX_RECORDS)
+CREATE_PARTITIONS = Request("CreatePartitions", 1, 30, 200, MAX_RECORDS)
+DELETE_TOPICS = Request("DeleteTopics", 2, 50, 200, MAX_RECORDS)
+MAX_PARTITIONS = 2_000
+"""Partitions in one request that creates them; `_weight` keeps this cap and the records' one."""
+
+DEFAULT = -1
+"""On the wire: the broker's default number."""
+
+
+def _key(attributes: FrozenMap) -> str:
+    name = attributes.get("name")
+    if not isinstance(name, str) or not name:
+        raise ValueError("a kafka_topic needs a name")
+    return name
+
+
+def _import_key(text: str) -> str:
+    if not text:
+        raise ValueError("the import id of a kafka_topic is its name")
+    return text
+
+
+def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
+    return attributes.with_items({"config": config_map(attributes.get("config"))})
+
+
+def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, keep: bool) -> FrozenMap:
+    live = observed.attributes if observed else EMPTY
+    keeps_config = keep or declared.get("config_mode") == "additive"
+    return FrozenMap(
+        {
+            "name": declared["name"],
+            **_counts(declared, live, facts),
+            "replica_assignment": declared.get("replica_assignment"),
+            "config": target_config(declared.get("config"), config_of(live), facts, keeps_config),
+        }
+    )
+
+
+def _counts(declared: FrozenMap, live: FrozenMap, facts: Facts) -> Mapping[str, Value]:
+    """Partitions and replication factor: as assigned, else declared, else live, else default."""
+    assignment = declared.get("replica_assignment")
+    if assignment:
+        return {"partitions": len(assignment), "replication_factor": len(assignment[0])}
+    return {
+        name: next(
+            (
+                value
+                for value in (declared.get(name), live.get(name), facts.values.get(default))
+                if value is not None
+            ),
+            None,
+        )
+        for name, default in _DEFAULTS.items()
+    }
+
+
+_DEFAULTS = {
+    "partitions": "default_partitions",
+    "replication_factor": "default_replication_factor",
+}
+
+
+def _check(change: Change, facts: Facts) -> Diagnostics:
+    if change.action is Action.CREATE:
+        return _check_create(change, facts)
+    if change.action is Action.UPDATE:
+        return _check_update(change, facts)
+    if change.action is Action.DELETE:
+        return rules.diagnose(change, _delete_faults(change, facts))
+    return ()
+
+
+def _check_create(change: Change, facts: Facts) -> Diagnostics:
+    after, name = change.after or EMPTY, change.identity.key
+    config, partitions = config_of(after), after.get("partitions")
+    replicas, assignment = after.get("replication_factor"), after.get("replica_assignment")
+    faults = [
+        *rules.name_faults(name),
+        *rules.internal_faults(name, "created"),
+        *rules.count_faults(partitions, replicas, facts),
+        *rules.size_faults(partitions, len(config)),
+        *rules.config_faults(config),
+    ]
+    if assignment is not None:
+        faults += rules.assignment_faults(assignment, facts)
+    warnings = [*rules.config_warnings(config, replicas), *_default_warnings(after)]
+    return (*rules.diagnose(change, faults), *rules.diagnose(change, warnings, Severity.WARNING))
+
+
+def _default_warnings(after: FrozenMap) -> rules.Faults:
+    for name in _DEFAULTS:
+        if after.get(name) is None:
+            yield (
+                f"{name} is not given and the broker's default cannot be read, so the plan "
+                "cannot show the number",
+                f"set {name}, or grant DescribeConfigs on Cluster",
+            )
+
+
+def _check_update(change: Change, facts: Facts) -> Diagnostics:
+    before, after = change.before or EMPTY, change.after or EMPTY
+    changed = rules.changed_configs(change)
+    faults = [*_growth_faults(before, after, facts), *_move_faults(change, facts)]
+    faults += rules.config_faults(changed)
+    if _writes(change):
+        faults += rules.internal_faults(change.identity.key, "changed")
+    warnings = rules.config_warnings(changed, after.get("replication_factor"))
+    return (*rules.diagnose(change, faults), *rules.diagnose(change, warnings, Severity.WARNING))
+
+
+def _writes(change: Change) -> bool:
+    return bool(paths_below(change, *_WRITTEN))
+
+
+_WRITTEN = ("partitions", "replication_factor", "replica_assignment", "config")
+
+
+def _growth_faults(before: FrozenMap, after: FrozenMap, facts: Facts) -> rules.Faults:
+    live, wanted = before.get("partitions"), after.get("partitions")
+    if not isinstance(live, int) or not isinstance(wanted, int) or live == wanted:
+        return
+    if wanted < live:
+        yield (
+            f"partitions would go from {live} to {wanted}: Kafka cannot remove partitions",
+            f"set partitions to {live}, or create a new topic and move its data there",
+        )
+        return
+    yield from rules.size_faults(wanted - live, 0)
+
+
+def _move_faults(change: Change, facts: Facts) -> rules.Faults:
+    before, after = change.before or EMPTY, change.after or EMPTY
+    old, new = before.get("replication_factor"), after.get("replication_factor")
+    if isinstance(old, int) and isinstance(new, int) and old != new:
+        yield (
+            f"replication_factor would go from {old} to {new}: this needs a reassignment, "
+            "which this version does not do",
+            f"set replication_factor to {old}, or move the replicas with Kafka's own tools first",
+        )
+        return
+    live, wanted = before.get("replica_assignment"), after.get("replica_assignment")
+    if wanted is None or not paths_below(change, "replica_assignment"):
+        return
+    yield from rules.assignment_faults(wanted, facts)
+    if live and wanted[: len(live)] != live[: len(wanted)]:
+        yield (
+            "replica_assignment differs from where the replicas are: this needs a reassignment, "
+            "which this version does not do",
+            "copy the live assignment, or move the replicas with Kafka's own tools first",
+        )
+
+
+def _delete_faults(change: Change, facts: Facts) -> rules.Faults:
+    yield from rules.internal_faults(change.identity.key, "deleted")
+    if change.incarnation is None:
+        yield (
+            "the topic's id is not known, and a topic is only deleted by its id",
+            "plan again with a principal that has Describe on the topic",
+        )
+    if facts.values.get("delete_topic_enable") is False:
+        yield (
+            "the cluster forbids deleting topics (delete.topic.enable=false)",
+            "have it enabled on the brokers, or keep the topic",
+        )
+
+
+def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
+    if change.action in SILENT:
+        return ()
+    return _STEPS[change.action](change)
+
+
+def _create_steps(change: Change) -> tuple[Step, ...]:
+    after = change.after or EMPTY
+    partitions, config = after.get("partitions"), config_of(after)
+    count = partitions if isinstance(partitions, int) else 1
+    payload: dict[str, Value] = {
+        "name": change.identity.key,
+        "partitions": DEFAULT if partitions is None else partitions,
+        "replication_factor": after.get("replication_factor") or DEFAULT,
+        "assignment": after.get("replica_assignment"),
+        "configs": config,
+    }
+    weight = _weight(1 + len(config) + count, count)
+    paths = all_paths(change)
+    step = make_step(change, 1, CREATE_TOPICS, payload, paths, weight=weight, repeat=Repeat.VERIFY)
+    return (step,)
+
+
+def _weight(records: int, partitions: int) -> int:
+    """What a step costs of MAX_RECORDS, so that no batch passes either cap: a sum of maxima is
+    at least the maximum of the sums."""
+    return max(records, -(-partitions * MAX_RECORDS // MAX_PARTITIONS))
+
+
+def _update_steps(change: Change) -> tuple[Step, ...]:
+    steps = (_growth_step(change, 1), update_step(change, 2))
+    return tuple(step for step in steps if step is not None)
+
+
+def _growth_step(change: Change, number: int) -> Step | None:
+    before, after = change.before or EMPTY, change.after or EMPTY
+    live, wanted = before.get("partitions") or 0, after.get("partitions") or 0
+    if wanted <= live:
+        return None
+    assignment = after.get("replica_assignment")
+    payload: dict[str, Value] = {
+        "name": change.identity.key,
+        "count": wanted,
+        "assignment": assignment[live:] if assignment else None,
+    }
+    paths = paths_below(change, "partitions", "replica_assignment")
+    added = wanted - live
+    return make_step(
+        change, number, CREATE_PARTITIONS, payload, paths, weight=_weight(added, added)
+    )
+
+
+def _delete_steps(change: Change) -> tuple[Step, ...]:
+    if change.incarnation is None:
+        return ()
+    payload: dict[str, Value] = {"name": change.identity.key, "topic_id": change.incarnation}
+    paths = all_paths(change)
+    return (make_step(change, 1, DELETE_TOPICS, payload, paths, weight=1, evidence=Evidence.LOCAL),)
+
+
+_STEPS = {
+    Action.CREATE: _create_steps,
+    Action.UPDATE: _update_steps,
+    Action.DELETE: _delete_steps,
+}
+
+TYPE = ResourceType(
+    name=KIND,
+    schema=schema(
+        "A topic with its partitions, replicas and config overrides.",
+        Attribute("name", STRING, "Name: up to 249 of A-Z a-z 0-9 . _ and -.", required=True),
+        Attribute(
+            "partitions",
+            NUMBER,
+            "Number of partitions. It can be raised, never lowered. Left out: the live number, "
+            "for a new topic the broker's default.",
+            whole=True,
+        ),
+        Attribute(
+            "replication_factor",
+            NUMBER,
+            "Number of replicas of each partition. Left out: the live number, for a new topic "
+            "the broker's default.",
+            whole=True,
+        ),
+        Attribute(
+            "replica_assignment",
+            list_of(list_of(NUMBER)),
+            "Broker ids of each partition, the preferred leader first.",
+            whole=True,
+        ),
+        Attribute(
+            "config",
+            map_of(STRING),
+            "Config overrides by name. A live override that is not in the map is shown and "
+            'removed, unless config_mode is "additive". A null leaves that config as it is.',
+        ),
+        Attribute(
+            "config_mode",
+            STRING,
+            "authoritative: config is the whole truth; additive: other overrides stay.",
+            default="authoritative",
+            choices=("authoritative", "additive"),
+        ),
+        Attribute(
+            "managed_replication_factor",
+            BOOL,
+            "Accepted so that configurations of other providers can be read; has no effect.",
+        ),
+        Attribute("topic_id", STRING, "The id that the cluster gave the topic.", computed=True),
+        conflicts=(
+            ("replica_assignment", "partitions"),
+            ("replica_assignment", "replication_factor"),
+        ),
+    ),
+    key=_key,
+    canonical=_canonical,
+    target=_target,
+    check=_check,
+    steps=_steps,
+    import_key=_import_key,
+    protect=True,
+)

@@ -1,0 +1,101 @@
+"""Sends one raw request to one broker and says, if it fails, whether it can have left.
+
+Uses `KafkaAdminClient._manager` (run, get_connection, least_loaded_node, wait_for, _net.sleep):
+the public methods route to a "controller" that KRaft does not have, repeat writes on their own,
+and hide error codes. `tests/kafka/test_wire.py` holds this contract.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from kafka import KafkaAdminClient
+from kafka.errors import IncompatibleBrokerVersion, KafkaError, KafkaTimeoutError
+from kafka.errors import RequestTimedOutError as TimedOut
+
+_PAUSE = 0.05
+
+
+class NotSent(Exception):
+    """The request never left: nothing happened."""
+
+
+class Unsupported(Exception):
+    """The broker does not know this request: nothing happened."""
+
+
+class AnswerLost(Exception):
+    """The request left and no usable answer came: it may have been carried out."""
+
+    def __init__(self, cause: str, *, timed_out: bool) -> None:
+        super().__init__(cause)
+        self.timed_out = timed_out
+
+
+class Wire:
+    """A connection pool to one cluster. All methods may be called from several threads."""
+
+    def __init__(self, config: Mapping[str, Any], patience: float) -> None:
+        """patience: seconds to wait for the first broker. Raises NotSent."""
+        try:
+            self._admin = KafkaAdminClient(**config, bootstrap_timeout_ms=int(patience * 1000))
+        except (KafkaError, OSError) as error:
+            raise NotSent(_text(error)) from None
+        self._closed = False
+
+    def send(self, request: Any, timeout: float, node: str | None = None) -> Any:
+        """The answer to a request. node: the broker that must get it, None for any.
+        timeout: seconds to wait for a usable connection, and again for the answer.
+        Raises NotSent, Unsupported, AnswerLost."""
+        if self._closed:
+            raise NotSent("the session is closed")
+        manager = self._admin._manager
+        return manager.run(_exchange, manager, request, timeout, node)
+
+    def close(self) -> None:
+        self._closed = True
+        self._admin.close()
+
+
+async def _exchange(manager: Any, request: Any, timeout: float, node: str | None) -> Any:
+    connection = await _connection(manager, timeout, node)
+    try:
+        return await connection.send_request(request, request_timeout_ms=timeout * 1000)
+    except IncompatibleBrokerVersion as error:
+        raise Unsupported(_text(error)) from None
+    except (TimedOut, KafkaTimeoutError):
+        raise AnswerLost(f"waited {timeout:g} s", timed_out=True) from None
+    except (KafkaError, OSError) as error:
+        raise AnswerLost(_text(error), timed_out=False) from None
+
+
+async def _connection(manager: Any, timeout: float, node: str | None) -> Any:
+    """A connection that takes requests now. Waiting is safe here because nothing has been sent:
+    a broker that throttles us pauses its connection, a lost one is opened again."""
+    deadline = time.monotonic() + timeout
+    cause = "no broker is available"
+    while True:
+        try:
+            target = manager.least_loaded_node() if node is None else int(node)
+            if target is not None:
+                connection = manager.get_connection(target)
+                await manager.wait_for(connection.init_future, _left(deadline))
+                if not connection.paused:
+                    return connection
+                cause = f"broker {target} throttles us"
+        except (KafkaError, OSError) as error:
+            cause = _text(error)
+        if time.monotonic() > deadline:
+            raise NotSent(cause)
+        await manager._net.sleep(_PAUSE)
+
+
+def _left(deadline: float) -> float:
+    """Milliseconds until then, at least one."""
+    return max(1.0, (deadline - time.monotonic()) * 1000)
+
+
+def _text(error: Exception) -> str:
+    return str(error) or type(error).__name__

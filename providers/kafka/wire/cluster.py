@@ -1,0 +1,81 @@
+"""DescribeCluster, finalized features (ApiVersions) and DescribeLogDirs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
+from kafka.protocol.metadata import ApiVersionsRequest
+
+from .client import Wire
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRow:
+    """brokers: id -> rack or None, live ones only; operations: codes of what we may do with the
+    cluster."""
+
+    code: int
+    message: str | None
+    cluster_id: str
+    brokers: Mapping[str, str | None]
+    operations: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class LogSize:
+    """One replica's log on one broker: size in bytes."""
+
+    topic: str
+    partition: int
+    broker: str
+    size: int
+
+
+def describe_cluster(wire: Wire, timeout: float) -> ClusterRow:
+    """The cluster id, its live brokers and our rights on the cluster."""
+    request = DescribeClusterRequest(
+        include_cluster_authorized_operations=True, include_fenced_brokers=False
+    )
+    response = wire.send(request, timeout)
+    return ClusterRow(
+        code=response.error_code,
+        message=response.error_message,
+        cluster_id=response.cluster_id,
+        brokers={
+            str(row.broker_id): row.rack
+            for row in sorted(response.brokers, key=lambda row: row.broker_id)
+        },
+        operations=frozenset(response.authorized_operations or ()),
+    )
+
+
+def finalized_features(wire: Wire, timeout: float) -> Mapping[str, int]:
+    """Feature name -> level that the whole cluster runs at, such as metadata.version."""
+    request = ApiVersionsRequest(
+        client_software_name="kafkaform", client_software_version="1", min_version=3
+    )
+    response = wire.send(request, timeout)
+    rows = response.finalized_features or ()
+    return {row.name: row.max_version_level for row in rows}
+
+
+def log_sizes(
+    wire: Wire, topics: Mapping[str, int], node: str, timeout: float
+) -> Sequence[LogSize] | None:
+    """Sizes of these topics' logs on one broker, or None if it does not tell. topics: name ->
+    number of partitions."""
+    row = DescribeLogDirsRequest.DescribableLogDirTopic
+    request = DescribeLogDirsRequest(
+        topics=[row(topic=name, partitions=list(range(count))) for name, count in topics.items()]
+    )
+    response = wire.send(request, timeout, node)
+    if response.error_code or any(directory.error_code for directory in response.results):
+        return None
+    return [
+        LogSize(topic.name, partition.partition_index, node, partition.partition_size)
+        for directory in response.results
+        for topic in directory.topics
+        for partition in topic.partitions
+    ]

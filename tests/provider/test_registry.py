@@ -1,0 +1,130 @@
+"""Providers are found by name, loaded once, and their faults name the package at fault."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.metadata import Distribution, EntryPoint
+from pathlib import Path
+
+import pytest
+
+from kafkaform.core.errors import ConfigurationError
+from kafkaform.provider.registry import GROUP, Registry
+
+PROVIDER = """
+from types import SimpleNamespace
+PARTS = dict(config=None, types={}, data={}, open=None, review_needs=None, review=None)
+GOOD = SimpleNamespace(name="good", **PARTS)
+MISNAMED = SimpleNamespace(name="other", **PARTS)
+HOLLOW = SimpleNamespace(name="hollow", config=None, types={}, data={}, open=None)
+"""
+
+
+class Installed(Distribution):
+    """An installed package that exists in this test only."""
+
+    def __init__(self, name: str) -> None:
+        self._text = f"Name: {name}\nVersion: 1.2\n"
+
+    def read_text(self, filename: str) -> str | None:
+        return self._text if filename == "METADATA" else None
+
+    def locate_file(self, path: object) -> Path:
+        raise FileNotFoundError(path)
+
+
+def point(name: str, target: str, package: str = "acme-pack") -> EntryPoint:
+    found = EntryPoint(name=name, value=target, group=GROUP)
+    vars(found)["dist"] = Installed(package)
+    return found
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of an importable module that holds providers."""
+    name = "acme_providers_of_registry_test"
+    (tmp_path / f"{name}.py").write_text(PROVIDER)
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.invalidate_caches()
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    return name
+
+
+def refusal(registry: Registry, name: str) -> ConfigurationError:
+    with pytest.raises(ConfigurationError) as caught:
+        registry.load(name)
+    return caught.value
+
+
+def test_the_kafka_provider_is_registered_by_this_package() -> None:
+    """An installed kafkaform offers "kafka" and knows that it comes from itself."""
+    registry = Registry()
+    assert "kafka" in registry.names
+    assert registry.package("kafka").startswith("kafkaform ")
+
+
+def test_a_provider_is_loaded_when_asked_for_and_once(module: str) -> None:
+    """Listing names imports nothing; two loads give the same object."""
+    registry = Registry([point("good", f"{module}:GOOD")])
+    assert registry.names == ("good",)
+    assert module not in sys.modules
+    assert registry.load("good") is registry.load("good")
+    assert module in sys.modules
+
+
+def test_registries_share_nothing(module: str) -> None:
+    """What one registry found does not leak into another."""
+    Registry([point("good", f"{module}:GOOD")]).load("good")
+    assert refusal(Registry([]), "good").message == 'there is no provider "good"; installed: none'
+
+
+def test_a_misspelt_provider_gets_the_near_name() -> None:
+    """A typing error is answered with what was probably meant."""
+    error = refusal(Registry([point("kafka", "x:Y")]), "kafak")
+    assert error.message == 'there is no provider "kafak"; installed: kafka'
+    assert error.advice == 'Did you mean "kafka"?'
+
+
+def test_an_unknown_provider_says_what_to_install() -> None:
+    """With no near name the advice names the entry-point group to look for."""
+    error = refusal(Registry([point("kafka", "x:Y")]), "rabbit")
+    assert '"rabbit" in the group kafkaform.providers' in error.advice
+
+
+@pytest.mark.parametrize("target", ["no_such_module_of_acme:P", "json:no_such_attribute"])
+def test_a_broken_package_is_named(target: str) -> None:
+    """An import failure names provider, package and version, and is no traceback."""
+    error = refusal(Registry([point("acme", target)]), "acme")
+    assert error.message.startswith('provider "acme" of acme-pack 1.2 cannot be loaded: ')
+    assert error.advice == "Install acme-pack again, with its dependencies."
+
+
+def test_two_packages_with_one_name_are_refused(module: str) -> None:
+    """Which provider runs never depends on the order of installation."""
+    points = [point("good", f"{module}:GOOD", "one"), point("good", f"{module}:MISNAMED", "two")]
+    assert refusal(Registry(points), "good").message == (
+        'provider "good" is offered by one 1.2 and two 1.2'
+    )
+
+
+def test_the_same_offer_seen_twice_is_one(module: str) -> None:
+    """A package found by two search paths is no conflict with itself."""
+    twice = [point("good", f"{module}:GOOD"), point("good", f"{module}:GOOD")]
+    assert Registry(twice).load("good").name == "good"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "name", "complaint"),
+    [
+        ("HOLLOW", "hollow", "it lacks review_needs, review"),
+        ("MISNAMED", "good", 'calls itself "other"'),
+    ],
+)
+def test_what_is_no_provider_is_refused(
+    module: str, attribute: str, name: str, complaint: str
+) -> None:
+    """An entry point that leads to something else is explained at once, not at first use."""
+    error = refusal(Registry([point(name, f"{module}:{attribute}")]), name)
+    assert complaint in error.message
+    assert "acme-pack" in error.advice

@@ -1,0 +1,42 @@
+"""Golden texts: what people and machines see of a handful of plans.
+
+KAFKAFORM_UPDATE_GOLDEN=1 rewrites the files; the difference is then read, not trusted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafkaform.core.canonical import dumps, pretty
+from kafkaform.plan.model import Plan
+from kafkaform.render import stream
+from kafkaform.render.human import human
+from kafkaform.render.jsonplan import to_json
+from kafkaform.render.markdown import markdown
+
+from .plans import GOLDEN
+
+FOLDER = Path(__file__).parent / "golden"
+
+RENDERERS: dict[str, Callable[[Plan], str]] = {
+    "txt": human,
+    "short.txt": lambda plan: human(plan, detail=False),
+    "md": markdown,
+    "json": lambda plan: pretty(to_json(plan)),
+    "jsonl": lambda plan: "".join(dumps(event) + "\n" for event in stream.plan_events(plan)),
+}
+
+
+@pytest.mark.parametrize("suffix", RENDERERS)
+@pytest.mark.parametrize("name", GOLDEN)
+def test_golden(name: str, suffix: str) -> None:
+    """The plan renders exactly as the recorded text."""
+    text = RENDERERS[suffix](GOLDEN[name]())
+    file = FOLDER / f"{name}.{suffix}"
+    if os.environ.get("KAFKAFORM_UPDATE_GOLDEN") == "1":
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")

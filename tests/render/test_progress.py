@@ -1,0 +1,69 @@
+"""Progress on terminals and in logs."""
+
+from __future__ import annotations
+
+import io
+
+from kafkaform.core.progress import Message, Progress
+from kafkaform.render.progress import LOG_INTERVAL, Bars
+
+from .test_stream import Frozen
+
+
+class Tty(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def reading(done: int, finished: bool = False) -> Progress:
+    return Progress("read", "Reading topics", done, 500, "topics", finished)
+
+
+def test_a_log_gets_a_line_now_and_then() -> None:
+    """A thousand events make a line each interval and one at the end, not a thousand lines."""
+    stream, clock = io.StringIO(), Frozen()
+    with Bars(stream, clock) as bars:
+        for done in range(500):
+            bars(reading(done))
+            clock.sleep(LOG_INTERVAL / 160)
+        bars(reading(500, finished=True))
+        bars(reading(500, finished=True))
+    assert stream.getvalue().splitlines() == [
+        "kafkaform: Reading topics: 160 of 500 topics",
+        "kafkaform: Reading topics: 320 of 500 topics",
+        "kafkaform: Reading topics: 480 of 500 topics",
+        "kafkaform: Reading topics: 500 topics, done",
+    ]
+
+
+def test_messages_are_always_in_the_log() -> None:
+    """What is said once is not rate limited, and cannot be a log command."""
+    stream = io.StringIO()
+    with Bars(stream, Frozen()) as bars:
+        bars(Message("::error::\x1b[31m"))
+        bars(Message("second"))
+    assert stream.getvalue() == "kafkaform: ::error::\\x1b[31m\nkafkaform: second\n"
+
+
+def test_quiet_draws_nothing() -> None:
+    """--quiet and --json keep the stream empty, terminal or not."""
+    for stream in (io.StringIO(), Tty()):
+        with Bars(stream, Frozen(), quiet=True) as bars:
+            bars(reading(1))
+            bars(Message("hello"))
+        assert stream.getvalue() == ""
+
+
+def test_a_terminal_shows_label_amount_and_messages_as_they_are() -> None:
+    """Square brackets in names are text, not markup, and controls are escaped."""
+    stream = Tty()
+    with Bars(stream, Frozen()) as bars:
+        bars(Progress("a", 'Waiting for kafka_topic.x["[red]a"]\x07', 120, 500, "topics"))
+        bars(Progress("b", "Listing", 7, None, "acls"))
+        bars(Message("[b]hello[/b] \x1b]0;x"))
+    shown = stream.getvalue()
+    assert 'kafka_topic.x["[red]a"]\\x07' in shown
+    assert "120 of 500 topics" in shown and "7 acls" in shown
+    assert "[b]hello[/b] \\x1b]0;x" in shown and "\x07" not in shown

@@ -1,0 +1,70 @@
+"""The closing table of an apply."""
+
+from __future__ import annotations
+
+from kafkaform.core.change import Action, Outcome, OutcomeStatus
+from kafkaform.core.resource import Fault, FaultClass
+from kafkaform.render.report import APPLIED_LIMIT, apply_report, apply_summary
+
+from . import plans
+from .plans import change
+
+FAULT = Fault("INVALID_CONFIG", "not a number", FaultClass.DEFINITE, advice="Correct it.")
+APPLIED = Outcome("a", OutcomeStatus.APPLIED)
+RESULTS = [
+    (plans.CREATED, APPLIED),
+    (plans.UPDATED, APPLIED),
+    (plans.UPDATED, Outcome("b", OutcomeStatus.FAILED, FAULT)),
+    (plans.LOSING, Outcome("c", OutcomeStatus.UNKNOWN)),
+    (plans.DELETED, Outcome("d", OutcomeStatus.SKIPPED)),
+    (plans.MOVED_REPLICAS, Outcome("e", OutcomeStatus.STARTED, ticket="move-1")),
+]
+
+
+def test_the_table_says_what_happened_why_and_what_next() -> None:
+    """Open ends first, each with a reason, then the run and the command that goes on."""
+    report = apply_report(RESULTS, "run-42", "kafkaform apply --expect TOKEN")
+    assert apply_summary(report) == (
+        "  unknown  ~ kafka_topic.clicks"
+        "  it may have happened; the next run reads before it decides\n"
+        '  failed   ~ kafka_topic.orders["eu"]'
+        "  1 of 2 requests applied; INVALID_CONFIG: not a number\n"
+        "      to do: Correct it.\n"
+        "  skipped  - kafka_topic.legacy"
+        "  not sent, because what it depends on was not applied\n"
+        "  started  ~ kafka_topic.wide  it goes on in the background (move-1)\n"
+        "  applied  + kafka_topic.payments\n"
+        "\n"
+        "Run: run-42\n"
+        "Next: kafkaform apply --expect TOKEN\n"
+        "Applied in part: 1 applied, 1 started, 1 skipped, 1 failed, 1 unknown.\n"
+    )
+
+
+def test_a_complete_apply_counts_by_action() -> None:
+    """Success ends with the counts that people know, others only when they happened."""
+    text = apply_summary(apply_report([(plans.CREATED, APPLIED), (plans.ADOPTED, APPLIED)]))
+    assert text.endswith("Apply complete: 1 added, 0 changed, 0 destroyed, 1 adopted.\n")
+
+
+def test_an_apply_with_nothing_to_do_is_complete() -> None:
+    """No rows, no table, one line."""
+    text = apply_summary(apply_report([]))
+    assert text == "Apply complete: 0 added, 0 changed, 0 destroyed.\n"
+
+
+def test_background_work_is_not_called_a_failure() -> None:
+    """With nothing worse than a running move the last line says that work goes on."""
+    text = apply_summary(apply_report(RESULTS[-1:]))
+    assert text.splitlines()[-1] == "Applied, with work under way: 1 started."
+
+
+def test_many_successes_do_not_bury_a_failure() -> None:
+    """Applied changes are only counted once they are many."""
+    many = [
+        (change(f"kafka_topic.t{number}", f"t{number}", Action.CREATE), APPLIED)
+        for number in range(APPLIED_LIMIT + 1)
+    ]
+    text = apply_summary(apply_report([*many, *RESULTS[1:3]]))
+    assert "kafka_topic.t0" not in text and "INVALID_CONFIG" in text
+    assert text.endswith(f"Applied in part: {APPLIED_LIMIT + 1} applied, 1 failed.\n")

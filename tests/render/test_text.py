@@ -1,0 +1,107 @@
+"""Foreign text, values and tables as people see them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkaform.core.value import FrozenMap, SecretRef
+from kafkaform.render.text import block, clip, inline, message, pair, quote, table, value
+
+
+@given(st.text())
+def test_inline_leaves_nothing_invisible(text: str) -> None:
+    """Whatever comes in, one printable line without a build log command goes out."""
+    shown = inline(text)
+    assert shown.isprintable()
+    assert "##[" not in shown and "##vso[" not in shown
+
+
+@given(st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=126)))
+def test_plain_ascii_is_not_touched(text: str) -> None:
+    """Ordinary names are shown as they are, apart from log commands."""
+    assert inline(text).replace("\\x23", "#") == text.replace("\\x23", "#")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31m", "\\x1b[31m"),
+        ("a\nb\tc\r", "a\\nb\\tc\\r"),
+        ("\x7f\x9b\x00", "\\x7f\\x9b\\x00"),
+        ("\u202eabc\u2069", "\\u202eabc\\u2069"),
+        ("a\u200bb\ufeff", "a\\u200bb\\ufeff"),
+        ("\U000e0041", "\\U000e0041"),
+        ("\u2028", "\\u2028"),
+        ("\ud800", "\\ud800"),
+        ("x\ufe0f\u3164", "x\\ufe0f\\u3164"),
+        ("##vso[task]", "#\\x23vso[task]"),
+        ("Zürich 日本", "Zürich 日本"),
+    ],
+)
+def test_hidden_characters_get_a_visible_name(text: str, shown: str) -> None:
+    """Each class of dangerous character is escaped, letters of any script are not."""
+    assert inline(text) == shown
+
+
+def test_block_keeps_only_its_own_line_breaks() -> None:
+    """Text with lines keeps them and loses every other control."""
+    assert block("a\nb\x1b\r\nc") == "a\nb\\x1b\\r\nc"
+
+
+def test_a_quoted_name_cannot_pretend_to_be_escaped() -> None:
+    """Backslashes and quotes are escaped, so the text can be told from an escape."""
+    assert quote('\\u202e"') == '"\\\\u202e\\""'
+
+
+@pytest.mark.parametrize(
+    ("item", "shown"),
+    [
+        (None, "(not set)"),
+        (True, "true"),
+        (12, "12"),
+        (9_223_372_036_854_775_807, "9223372036854775807"),
+        (Decimal("1500.50"), "1500.5"),
+        ("a", '"a"'),
+        ((1, "b"), '[1, "b"]'),
+        (FrozenMap({"z": 1, "a": None}), '{"a" = (not set), "z" = 1}'),
+        (SecretRef("env", "PASSWORD"), "(sensitive, from env:PASSWORD)"),
+    ],
+)
+def test_values_are_exact(item: object, shown: str) -> None:
+    """Every type of value has one form, numbers without rounding."""
+    assert value(item) == shown  # type: ignore[arg-type]
+
+
+def test_a_long_string_says_how_long_it_is() -> None:
+    """A cut value is recognisable as cut."""
+    assert value("x" * 1000).endswith('x"… (1,000 characters)')
+
+
+def test_long_strings_are_shown_where_they_differ() -> None:
+    """A reviewer sees the difference even if it is at the very end."""
+    before, after = pair("x" * 1000 + "old", "x" * 1000 + "new")
+    assert before.endswith('old"') and after.endswith('new"') and len(before) < 60
+
+
+def test_sensitive_values_are_never_shown() -> None:
+    """Both sides are masked, but whether something is set can be seen."""
+    assert pair("secret", None, sensitive=True) == ("(sensitive)", "(not set)")
+
+
+def test_broker_messages_are_bounded() -> None:
+    """An error text of a megabyte takes at most 500 characters."""
+    assert len(message("x" * 1_000_000)) == 500
+
+
+def test_clip_marks_what_it_cut() -> None:
+    """A cut text ends with an ellipsis, a short one does not."""
+    assert (clip("abcdef", 4), clip("abcd", 4)) == ("abc…", "abcd")
+
+
+def test_tables_align_wide_characters() -> None:
+    """Columns line up by terminal cells, not by code points."""
+    assert table([["日本", "1"], ["abcd", "22"]], frozenset({1})) == ["日本   1", "abcd  22"]

@@ -1,0 +1,160 @@
+"""A real Kafka, started and ended the way a user does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+from typer.testing import CliRunner
+
+from kafkaform import sandbox
+from kafkaform.cli.commands.sandbox import app, probe
+from kafkaform.core.errors import ConnectError, KafkaformError, UsageError
+from kafkaform.core.progress import silent
+from kafkaform.sandbox import process
+from kafkaform.sandbox.condition import State
+from kafkaform.sandbox.options import Options
+from kafkaform.sandbox.record import Sandbox
+
+pytestmark = pytest.mark.timeout(300)  # the first run on a computer downloads 46 MB
+
+
+def admin(box: Sandbox, user: str, password: str, mechanism: str, tls: bool = False) -> AdminClient:
+    trust = {"ssl.ca.location": str(box.ca_file)} if tls else {}
+    servers = (box.bootstrap_tls if tls else None) or box.bootstrap
+    return AdminClient(
+        {
+            "bootstrap.servers": servers,
+            "security.protocol": "SASL_SSL" if tls else "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism,
+            "sasl.username": user,
+            "sasl.password": password,
+            "log_level": 0,
+            **trust,
+        }
+    )
+
+
+def create_topic(client: AdminClient, name: str) -> None:
+    client.create_topics([NewTopic(name, 1)])[name].result(20)
+
+
+def invoke(*arguments: str) -> str:
+    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def one(module_home: Path) -> Iterator[Sandbox]:
+    """One broker that the tests of this module share."""
+    yield sandbox.up(Options("one", config=(("num.partitions", "5"),)), probe, silent)
+    sandbox.down("one")
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_admin_may_and_ci_may_not(one: Sandbox, mechanism: str) -> None:
+    """Both users log in with every mechanism; only the super user creates topics."""
+    name = f"by-{mechanism}"
+    create_topic(admin(one, "admin", one.admin_password, mechanism), name)
+    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+        create_topic(admin(one, "ci", one.ci_password, mechanism), f"{name}-ci")
+
+
+def test_status_and_env_of_a_running_sandbox(one: Sandbox) -> None:
+    """`status` counts the broker and its data; `env` shows all three ways to connect."""
+    shown = invoke("status", "--name", "one")
+    assert "running" in shown
+    assert "1 of 1 alive" in shown
+    assert sandbox.status("one").data_bytes > 0
+    everything = invoke("env", "--name", "one")
+    for form in sandbox.Format:
+        assert invoke("env", "--name", "one", "--format", form.value) in everything
+    assert sandbox.properties_file(one).read_text() in everything
+
+
+def test_up_again_finds_it_running(one: Sandbox) -> None:
+    """The same `up` twice is one sandbox; with other options it is refused."""
+    assert sandbox.up(one.options(), probe, silent) == one
+    with pytest.raises(UsageError, match="--tls, --config"):
+        sandbox.up(Options("one", tls=True), probe, silent)
+
+
+def test_passwords_are_on_no_command_line(one: Sandbox) -> None:
+    """Everybody on the computer can list processes and must not learn a password that way."""
+    (own,) = one.processes()
+    command = Path(f"/proc/{own.pid}/cmdline")
+    if not command.exists():
+        pytest.skip("no /proc on this system")
+    assert b"kafka.Kafka" in command.read_bytes()
+    assert one.admin_password.encode() not in command.read_bytes()
+
+
+def test_three_brokers_with_tls(home: Path) -> None:
+    """Three brokers in three racks answer over TLS, after a check of their certificate."""
+    box = sandbox.up(Options("three", brokers=3, tls=True), probe, silent)
+    try:
+        client = admin(box, "admin", box.admin_password, "SCRAM-SHA-512", tls=True)
+        described = client.describe_cluster(request_timeout=20).result()
+        assert sorted((node.id, node.rack) for node in described.nodes) == [
+            (1, "r1"),
+            (2, "r2"),
+            (3, "r3"),
+        ]
+        assert described.cluster_id == box.cluster_id
+        create_topic(client, "replicated")
+        replicas = client.list_topics("replicated", timeout=20).topics["replicated"].partitions[0]
+        assert sorted(replicas.replicas) == [1, 2, 3]
+        assert "KAFKAFORM_SANDBOX_CA_FILE" in invoke("env", "--name", "three")
+    finally:
+        stopped = sandbox.down("three")
+    assert stopped is not None
+    assert len(stopped.ended) == 3
+    assert not any(map(process.alive, box.processes()))
+    assert not box.folder.exists()
+
+
+def test_kept_data_survives_down_and_a_crash(home: Path) -> None:
+    """Topics are there again after `down --keep-data` and after a crash, at the same address."""
+    wanted = Options("kept", keep_data=True)
+    box = sandbox.up(wanted, probe, silent)
+    try:
+        create_topic(admin(box, "admin", box.admin_password, "PLAIN"), "precious")
+        stopped = sandbox.down("kept")
+        assert stopped is not None and stopped.data_kept
+        again = sandbox.up(wanted, probe, silent)
+        assert (again.bootstrap, again.cluster_id) == (box.bootstrap, box.cluster_id)
+        process.end(again.processes(), grace=0)
+        assert sandbox.status("kept").state is State.CRASHED
+        third = sandbox.up(wanted, probe, silent)
+        client = admin(third, "admin", third.admin_password, "PLAIN")
+        assert "precious" in client.list_topics(timeout=20).topics
+    finally:
+        sandbox.down("kept", keep_data=False)
+    assert not box.folder.exists()
+
+
+def test_broker_that_refuses_its_configuration_is_explained(home: Path) -> None:
+    """The error shows the broker's own words without a stack trace, and nothing runs on."""
+    with pytest.raises(KafkaformError) as caught:
+        sandbox.up(Options("bad", config=(("log.retention.ms", "soon"),)), probe, silent)
+    assert "Invalid value soon for configuration log.retention.ms" in caught.value.message
+    assert "\tat " not in caught.value.message
+    found = sandbox.status("bad")
+    assert (found.state, found.alive) == (State.FAILED, ())
+    assert sandbox.down("bad") is not None
+
+
+def test_sandbox_that_is_not_ready_in_time_is_cleaned_up(home: Path) -> None:
+    """After the deadline its processes are gone, and the error has the last log lines."""
+    with pytest.raises(ConnectError) as caught:
+        sandbox.up(Options("late", ready_within=1.0), lambda _: 0, silent)
+    assert "0 of 1 brokers answered within 1 seconds" in caught.value.message
+    found = sandbox.status("late")
+    assert (found.state, found.alive) == (State.FAILED, ())
+    assert sandbox.last_lines(found.sandbox, 5) is not None
+    sandbox.down("late")

@@ -1,0 +1,64 @@
+"""The formatter changes blanks only, and gives one layout."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafkaform.syntax.format import format
+from kafkaform.syntax.parse import parse
+
+PAIRS = {
+    "": "",
+    "a=1": "a = 1",
+    "a=1\nlong_name=2\n\nb=3\n": "a         = 1\nlong_name = 2\n\nb = 3\n",
+    "b {\na=1\n}\n": "b {\n  a = 1\n}\n",
+    'b   "x"   {   }\n': 'b "x" {}\n',
+    "b {a=1}\n": "b { a = 1 }\n",
+    "a = 1# c\nbb = 22 // d\n": "a  = 1  # c\nbb = 22 // d\n",
+    "a=-1+-b\n": "a = -1 + -b\n",
+    "a= ! b&&c\n": "a = !b && c\n",
+    "a = f ( 1,2 )\n": "a = f(1, 2)\n",
+    "a = x [ 0 ] . y [ * ]\n": "a = x[0].y[*]\n",
+    'a = "${ x }-${~  y  ~}"\n': 'a = "${x}-${~y~}"\n',
+    "a = [for x in [1]:x]\n": "a = [for x in [1] : x]\n",
+    "a = {\nb=1\ncc=2\n}\n": "a = {\n  b  = 1\n  cc = 2\n}\n",
+    "a = [{\nb=1\n}]\n": "a = [{\n  b = 1\n}]\n",
+    "a=<<E\n  keep  ${ x }\nE\nbb=1\n": "a  = <<E\n  keep  ${x}\nE\nbb = 1\n",
+    "a=1\r\nbb=2\r\n": "a  = 1\r\nbb = 2\r\n",
+    "b {\n   # c  \n}\n": "b {\n  # c  \n}\n",
+    "\ufeffa=1\n": "\ufeffa = 1\n",
+}
+
+
+@pytest.mark.parametrize("text", PAIRS)
+def test_layout(text: str) -> None:
+    """Each text gets exactly this layout, and keeps it when formatted again."""
+    assert format(text) == PAIRS[text]
+    assert format(PAIRS[text]) == PAIRS[text]
+
+
+@pytest.mark.parametrize("text", ['a = "x\n', "b {\n", "a = 'x'\n", "a=1}\n"])
+def test_unreadable_text_stays_as_it_is(text: str) -> None:
+    """A text with unclosed or unknown marks is never touched."""
+    assert format(text) == text
+
+
+_PIECES = st.sampled_from(
+    [
+        *("a", "b1", "in", "for", "if", "1", "2.5", '"s"', '"${ x }"', "# c\n", "/* c */", "\n"),
+        *("=", "==", "+", "-", "!", "(", ")", "[", "]", "{", "}", ",", ".", ".*", "[*]", "?", ":"),
+        *("=>", "...", "\r\n", " ", "  ", "<<E\n  h ${ a } \n E\n", '"%{ if a }b%{ endif }"'),
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_PIECES, max_size=25).map("".join))
+def test_idempotent_and_harmless(text: str) -> None:
+    """Formatting twice is formatting once, and errors and values stay the same."""
+    once = format(text)
+    assert format(once) == once
+    assert bool(parse(text, "t.hcl")[1]) == bool(parse(once, "t.hcl")[1])
+    assert "".join(once.split()) == "".join(text.split())
