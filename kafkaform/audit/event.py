@@ -161,11 +161,11 @@ def verify_body(approval: str, checked: int, invisible: Iterable[tuple[str, str]
     return _body(approval=approval, checked=checked, invisible=late)
 
 
-def state_body(serial: int, reason: str, objects: Iterable[Identity]) -> FrozenMap:
-    """The state is changed outside of any step. serial: the one that it gets; reason: the
-    command, such as `state rm kafka_topic.a`; objects: those touched."""
+def state_body(serial: int, version: str, reason: str, objects: Iterable[Identity]) -> FrozenMap:
+    """The state is edited outside of any step. serial: the one that it gets; version: of the
+    state that was edited; reason: the command; objects: those touched."""
     touched = [{"instance": i.instance, "kind": i.kind, "key": i.key} for i in sorted(objects)]
-    return _body(serial=serial, reason=reason, objects=touched)
+    return _body(serial=serial, version=version, reason=reason, objects=touched)
 
 
 def run_end_body(approval: str, *, complete: bool, counts: Mapping[str, int]) -> FrozenMap:

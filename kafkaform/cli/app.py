@@ -10,8 +10,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-import click
 import typer
+from typer.core import TyperGroup
 
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import KafkaformError, exit_code
@@ -38,15 +38,16 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command line; the process exit code. No traceback for a user's fault."""
     console = Console.standard()
     command = typer.main.get_command(app)
+    assert isinstance(command, TyperGroup)  # the app has several commands
     try:
         result = command.main(normalise(arguments, command), "kafkaform", standalone_mode=False)
         return result if isinstance(result, int) else 0
-    except click.exceptions.Exit as ended:
+    except typer.Exit as ended:
         return ended.exit_code
-    except click.exceptions.Abort:
+    except typer.Abort:
         console.note("Cancelled; nothing was sent.")
         return 130
-    except click.UsageError as error:
+    except typer.TyperException as error:
         return _usage(console, error)
     except KafkaformError as error:
         console.diagnostics(error.diagnostics)
@@ -60,8 +61,9 @@ def run(arguments: Sequence[str]) -> int:
         return 1
 
 
-def _usage(console: Console, error: click.UsageError) -> int:
-    where = f"{error.ctx.command_path} --help" if error.ctx else "kafkaform --help"
+def _usage(console: Console, error: typer.TyperException) -> int:
+    context = getattr(error, "ctx", None)
+    where = f"{context.command_path} --help" if context else "kafkaform --help"
     advice = f"`{where}` lists the flags."
     console.diagnostics((Diagnostic(Severity.ERROR, error.format_message(), advice=advice),))
     return 1

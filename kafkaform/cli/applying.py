@@ -45,7 +45,7 @@ from ..provider.contract import Session
 from ..state.edit import with_outputs
 from ..state.model import new_state
 from .choosing import choose
-from .configuration import outputs_with, recorded_outputs
+from .configuration import recorded_outputs
 from .planning import refuse_if_blocked
 from .scene import Applied, Ask, Scene, Screen
 from .workspace import Workspace, commit_of, connected, lock_info, new_run_id, read_log, who
@@ -105,7 +105,7 @@ def _apply(scene: Scene) -> Applied:
         return Applied(plan, scene.ledger.state, run)
     how = _approved(scene, plan)
     _look_again(scene, plan, chosen.done)
-    secrets = resolve(in_plan(plan), scene.space.inputs.secret)
+    secrets = resolve(in_plan(plan), scene.space.configuration.secret)
     verdicts = _dry_run(scene, plan, chosen.done)
     _begin(scene, plan, how, verdicts)
     stop = Stop()
@@ -197,7 +197,7 @@ def _begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Verdict]) 
         scopes,
         command=scene.ask.command,
         host=socket.gethostname(),
-        commit=commit_of(scene.space.folder),
+        commit=commit_of(scene.space.configuration.folder),
         kafkaform_version=__version__,
     )
     data = to_data(plan)
@@ -254,7 +254,7 @@ def _keep_outputs(scene: Scene, plan: Plan) -> None:
     """Outputs are evaluated with what is there now, if the configuration is the plan's."""
     if scene.space.desired.digest != plan.configuration:
         return
-    outputs = outputs_with(scene.space.desired, scene.space.inputs, scene.sessions)
+    outputs = scene.space.configuration.outputs(scene.space.desired, scene.sessions)
     after = with_outputs(scene.ledger.state, recorded_outputs(outputs))
     if after.outputs != scene.ledger.state.outputs:
         scene.ledger.save(after)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-import click
+from typer.core import TyperGroup
 
 _SINGLE = re.compile(r"-(?P<name>[a-z][a-z0-9-]+)(?P<value>=.*)?", re.DOTALL)
 
 
-def normalise(arguments: Sequence[str], root: click.Command) -> list[str]:
+def normalise(arguments: Sequence[str], root: TyperGroup) -> list[str]:
     """The same arguments with `--` before every long flag that was typed with `-`."""
     known = set(long_flags(root))
     result: list[str] = []
@@ -27,10 +27,10 @@ def normalise(arguments: Sequence[str], root: click.Command) -> list[str]:
     return result
 
 
-def long_flags(command: click.Command) -> Iterator[str]:
-    """Every long flag of a command and of the commands below it."""
-    for parameter in command.params:
-        yield from (o for o in (*parameter.opts, *parameter.secondary_opts) if o[:2] == "--")
-    if isinstance(command, click.Group):
-        for child in command.commands.values():
-            yield from long_flags(child)
+def long_flags(group: TyperGroup) -> Iterator[str]:
+    """Every long flag of the commands below a group."""
+    for command in (group, *group.commands.values()):
+        for parameter in command.params:
+            yield from (o for o in (*parameter.opts, *parameter.secondary_opts) if o[:2] == "--")
+        if isinstance(command, TyperGroup) and command is not group:
+            yield from long_flags(command)

@@ -16,7 +16,6 @@ from ..plan.model import Options, Plan
 from ..plan.observe import Look, gather
 from ..provider.contract import Session
 from ..state.model import State, new_state
-from .configuration import outputs_with
 from .workspace import Workspace, connected, display, read_log
 
 SETTLE_WINDOW_SECONDS = 60.0
@@ -49,7 +48,7 @@ def plan_now(
         settle=_settle(space, sessions, found),
         report=report,
     )
-    desired = replace(desired, outputs=outputs_with(space.desired, space.inputs, sessions))
+    desired = replace(desired, outputs=space.configuration.outputs(desired, sessions))
     return make_plan(
         desired,
         world,

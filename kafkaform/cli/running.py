@@ -8,9 +8,10 @@ from pathlib import Path
 from ..core.address import parse_address
 from ..core.diagnostics import Range
 from ..core.resource import Import
-from .applying import Ask, apply
+from .applying import apply
 from .configuration import Inputs, recorded
 from .console import Console
+from .scene import Ask
 from .screen import screen
 from .workspace import Workspace, open_workspace
 

@@ -20,6 +20,7 @@ from ..core.resource import Output
 from ..plan.model import Mode, Plan
 from ..render import stream
 from ..render.human import human
+from ..render.jsonplan import Data
 from ..render.progress import Bars
 from ..render.report import apply_report, apply_summary
 from ..render.text import inline
@@ -125,7 +126,7 @@ class JsonScreen:
         for item in diagnostics:
             self._put(stream.diagnostic(item))
 
-    def _put(self, event: stream.Data) -> None:
+    def _put(self, event: Data) -> None:
         self.console.out(self.stream.line(event))
 
 

@@ -30,7 +30,7 @@ from ..provider.registry import Registry
 from ..state.backend import LockInfo
 from ..state.backends.local import LocalBackend
 from ..state.model import State
-from .configuration import Inputs, load_desired
+from .configuration import Configuration, Inputs, read_configuration
 
 STATE_FILE = "kafkaform.state.json"
 AUDIT_FILE = "kafkaform.audit.jsonl"
@@ -41,16 +41,13 @@ _UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """folder: where the configuration is; desired: what it says; providers: instance -> its
-    provider; inputs: variables as given."""
+    """desired: what the configuration says; providers: instance -> its provider."""
 
-    folder: Path
+    configuration: Configuration
     desired: Desired
-    registry: Registry
     providers: Mapping[str, Provider]
     backend: LocalBackend
     sink: LocalSink
-    inputs: Inputs
     clock: Clock
 
     @property
@@ -82,20 +79,12 @@ def open_workspace(inputs: Inputs, state_file: Path | None = None) -> Workspace:
     """
     store = open_store(state_file)
     registry = Registry()
-    desired = load_desired(store.folder, inputs, registry)
+    configuration = read_configuration(store.folder, inputs, registry)
+    desired = configuration.desired()
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
-    return Workspace(
-        store.folder,
-        desired,
-        registry,
-        providers,
-        store.backend,
-        store.sink,
-        inputs,
-        SystemClock(),
-    )
+    return Workspace(configuration, desired, providers, store.backend, store.sink, SystemClock())
 
 
 @contextmanager
@@ -107,7 +96,7 @@ def connected(space: Workspace, state: State) -> Iterator[Mapping[str, Session]]
         sessions: dict[str, Session] = {}
         for instance in sorted(used & space.desired.providers.keys()):
             config = space.desired.providers[instance].config
-            secrets = resolve(references(config), space.inputs.secret)
+            secrets = resolve(references(config), space.configuration.secret)
             session = space.providers[instance].open(instance, config, secrets)
             stack.callback(session.close)
             sessions[instance] = session

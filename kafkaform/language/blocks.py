@@ -81,9 +81,7 @@ def shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
             yield error(header(block), f'{title(block)} needs "{name}"')
 
 
-def _unknown(
-    what: str, name: str, block: Block, place: Spot, known: Iterable[str]
-) -> Diagnostic:
+def _unknown(what: str, name: str, block: Block, place: Spot, known: Iterable[str]) -> Diagnostic:
     names = ", ".join(known)
     detail = f"It may hold {names}." if names else "It holds nothing."
     return error(place, f'{title(block)} has no {what} "{name}"', detail, suggest(name, known))

@@ -236,10 +236,10 @@ def _output(block: Block, found: Declarations) -> Iterator[Diagnostic]:
 def _removed(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     lifecycle, faults = single(block, "lifecycle")
     yield from faults
-    destroy = True
+    destroy = False
     if lifecycle is not None:
         yield from shape_faults(lifecycle, REMOVED_LIFECYCLE)
-        destroy, faults = _flag(lifecycle, "destroy", True)
+        destroy, faults = _flag(lifecycle, "destroy", False)
         yield from faults
     source = block.body.attributes["from"].value
     found.removed.append(RemovedBlock(block, source, destroy))

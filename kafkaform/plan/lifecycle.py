@@ -134,7 +134,7 @@ def _update(
     row_before = ownership(row)
     row_after = _row_after(claim, kind, facts, adopted=False)
     if not paths and row_after.protected != "explicit" and row is not None:
-        # `protect_topics` concerns rows that are made or changed under it.
+        # The provider's protection setting concerns rows that are made or changed under it.
         row_after = _keep_default(row_after, row_before)
     changed = bool(paths) or row_after != row_before
     return Change(

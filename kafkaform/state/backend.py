@@ -50,7 +50,7 @@ class Backend(Protocol):
     def lock(self, info: LockInfo, timeout: float, clock: Clock) -> AbstractContextManager[None]:
         """Hold the lock. timeout: seconds. Raises Locked naming who holds it."""
 
-    def lock_info(self) -> LockInfo | None:
+    def holder(self) -> LockInfo | None:
         """Who holds the lock now, None if nobody does."""
 
     def load(self) -> Loaded:

@@ -54,7 +54,7 @@ def commit(before: State, after: State) -> State:
     return replace(after, serial=before.serial if same else before.serial + 1)
 
 
-def release(state: State, address: str) -> State:
+def without_address(state: State, address: str) -> State:
     """The address, its instances and children own nothing any more; an object without an owner
     leaves the state and stays in the cluster.
 

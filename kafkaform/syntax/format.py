@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from .scan import scan
 from .source import Source
@@ -165,6 +166,7 @@ def _space(words: Sequence[_Word]) -> None:
         before = left.kind
 
 
+@cache
 def _is_spaced(before: str, left: str, right: str) -> bool:
     """Whether a blank stands between two words; before: what stands left of both."""
     for rule in _RULES:

@@ -57,7 +57,7 @@ def read_facts(wire: Wire, settings: Settings) -> Facts:
 
 def _settings_values(settings: Settings) -> Mapping[str, Value]:
     return {
-        "protect_topics": settings.protect_topics,
+        "protect": settings.protect_topics,
         "operation_timeout": freeze(Decimal(str(settings.timeout))),
         "acl_order": settings.acl_order,
         "authorizer": settings.authorizer,

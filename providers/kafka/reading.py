@@ -7,7 +7,7 @@ only to those who could have seen the topic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -33,7 +33,7 @@ from .canonical import config_value
 from .config_keys import BROKER_TIMES, TOPIC_KEYS
 from .context import Context
 from .exchange import attempt
-from .faults import fault_of, right_for
+from .faults import code_name, fault_of, right_for
 from .wire.answers import Answer, Entry
 from .wire.configs import describe_configs
 from .wire.topics import TopicRow, list_topics
@@ -63,14 +63,14 @@ def sweep_topics(context: Context, depth: Depth) -> Sweep:
         return Sweep(topics.KIND, depth, items, _VISIBLE)
     readings = _with_configs(context, {_identity(context, row.name): row for row in seen}, None)
     items = tuple(item for item in readings.values() if isinstance(item, Observed))
-    faults = (item.fault for item in readings.values() if isinstance(item, Failed))
-    fault = next(faults, None)
-    return Sweep(
-        topics.KIND,
-        depth,
-        items,
-        _VISIBLE if fault is None else Coverage(CoverageKind.FAILED, fault),
-    )
+    return Sweep(topics.KIND, depth, items, _coverage(readings.values()))
+
+
+def _coverage(readings: Iterable[Reading]) -> Coverage:
+    """A topic that somebody deleted during the listing does not make the listing a failure."""
+    faults = (item.fault for item in readings if isinstance(item, Failed))
+    fault = next((fault for fault in faults if fault.code != code_name(UNKNOWN_TOPIC)), None)
+    return _VISIBLE if fault is None else Coverage(CoverageKind.FAILED, fault)
 
 
 def read_topics(
@@ -190,7 +190,7 @@ def _named(identity: Identity, row: TopicRow) -> Observed:
             }
         ),
         row.topic_id,
-        details=FrozenMap({"internal": row.internal, "leaderless": row.leaderless}),
+        details=FrozenMap(internal=row.internal, leaderless=row.leaderless, topic_id=row.topic_id),
     )
 
 

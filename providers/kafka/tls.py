@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 PEM_BEGIN = "-----BEGIN"
@@ -29,8 +30,17 @@ def tls_context(
             chain = _file(certificate, Path(folder, "certificate.pem"))
             private = _file(key, Path(folder, "key.pem"))
             # Without a password function OpenSSL would ask at the terminal.
-            context.load_cert_chain(chain, private, password=lambda: passphrase or "")
+            _load(context, chain, private, lambda: passphrase or "")
     return context
+
+
+def _load(context: ssl.SSLContext, chain: str, private: str, passphrase: Callable[[], str]) -> None:
+    """OpenSSL's own words for a wrong passphrase are "PEM lib"."""
+    try:
+        context.load_cert_chain(chain, private, password=passphrase)
+    except ssl.SSLError:
+        reason = "client_cert, client_key and client_key_passphrase do not fit together"
+        raise OSError(reason) from None
 
 
 def _must_exist(value: str | None) -> None:

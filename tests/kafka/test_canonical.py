@@ -5,9 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kafkaform.core.value import FrozenMap, Value
 from kafkaform_providers.kafka.canonical import config_map, config_value
+from kafkaform_providers.kafka.config_keys import TOPIC_KEYS
 
 SPELLINGS = [
     ("retention.ms", " +5 ", "5"),
@@ -52,6 +55,13 @@ def test_a_value_gets_the_spelling_that_a_broker_prints(
 def test_canonical_values_stay_as_they_are(key: str, written: Value, expected: Value) -> None:
     """Making a value canonical twice gives the same as once."""
     assert config_value(key, config_value(key, written)) == expected
+
+
+@given(st.sampled_from(sorted(TOPIC_KEYS)), st.text(alphabet=" +-.,0123456789eEtrufalsNdcompx"))
+def test_any_text_has_one_canonical_spelling(key: str, written: str) -> None:
+    """Whatever a user writes, the spelling of its spelling is itself."""
+    once = config_value(key, written)
+    assert config_value(key, once) == once
 
 
 def test_a_missing_map_is_an_empty_one() -> None:

@@ -19,6 +19,7 @@ from kafkaform.core.resource import (
     Observed,
 )
 from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_providers.kafka.wire.configs import describe_configs
 
 from .changes import change, topic
 from .cluster import (
@@ -238,8 +239,6 @@ def test_fallbacks_are_what_a_removal_would_bring_back(admin: KafkaSession, pref
 
 
 def _effective(session: KafkaSession, name: str) -> dict[str, str | None]:
-    from kafkaform_providers.kafka.wire.configs import describe_configs
-
     answer = describe_configs(session._context.wire, "topic", [name], 10)[name]
     return {entry.name: entry.value for entry in answer.configs or ()}
 

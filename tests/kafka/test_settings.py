@@ -138,6 +138,12 @@ def test_a_missing_certificate_is_named() -> None:
         pure_config(read(ca_cert="no-such-ca.pem"))
 
 
+def test_pem_text_that_holds_no_certificate_is_refused() -> None:
+    """Broken certificates are a fault of the settings, not a traceback."""
+    with pytest.raises(ConfigurationError, match="does not contain a certificate"):
+        pure_config(read(ca_cert="-----BEGIN nonsense"))
+
+
 def test_every_setting_is_documented_and_secrets_are_marked() -> None:
     """Passwords are secret references; the reference docs come from this schema."""
     assert all(item.doc for item in CONFIG.attributes.values())

@@ -36,7 +36,12 @@ def hidden(broker: Any) -> Iterator[Wire]:
 
 def payload(name: str, **more: Any) -> dict[str, Any]:
     """A CreateTopics payload."""
-    usual = {"partitions": 1, "replication_factor": 1, "assignment": None, "configs": {}}
+    usual: dict[str, Any] = {
+        "partitions": 1,
+        "replication_factor": 1,
+        "assignment": None,
+        "configs": {},
+    }
     return {"name": name, **usual, **more}
 
 

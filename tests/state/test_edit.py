@@ -57,23 +57,25 @@ def test_put_after_drop_wins() -> None:
     assert edit.put_all(SMALL, [row], [row.identity]).objects[row.identity] == row
 
 
-def test_release_takes_instances_and_children() -> None:
+def test_without_address_takes_instances_and_children() -> None:
     """An address stands for its instances and children; shared objects keep other owners."""
     state = state_of(
         topic("a", 'kafka_topic.t["a"]'),
         topic("b", 'kafka_topic.t["b"]', "kafka_access.x"),
         topic("c", "kafka_topic.tt"),
     )
-    assert owners(edit.release(state, "kafka_topic.t")) == {
+    assert owners(edit.without_address(state, "kafka_topic.t")) == {
         "b": ("kafka_access.x",),
         "c": ("kafka_topic.tt",),
     }
 
 
-def test_release_of_one_instance() -> None:
+def test_without_address_of_one_instance() -> None:
     """An instance address leaves the other instances alone."""
     state = state_of(topic("a", 'kafka_topic.t["a"]'), topic("b", 'kafka_topic.t["b"]'))
-    assert owners(edit.release(state, 'kafka_topic.t["a"]')) == {"b": ('kafka_topic.t["b"]',)}
+    assert owners(edit.without_address(state, 'kafka_topic.t["a"]')) == {
+        "b": ('kafka_topic.t["b"]',)
+    }
 
 
 def test_move_keeps_keys_and_children_and_follows_references() -> None:

@@ -235,21 +235,23 @@ def test_one_process_at_a_time(backend: LocalBackend) -> None:
     process = spawn(code, backend.path)
     assert process.stdout is not None
     process.stdout.readline()
-    assert backend.lock_info() == INFO
+    assert backend.holder() == INFO
     with pytest.raises(Locked, match=r"ada on host \(`apply`, run run-1, process 42"):
         backend.lock(INFO, 0, CLOCK).__enter__()
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     process.stdout.close()
-    assert backend.lock_info() is None
+    assert backend.holder() is None
     with backend.lock(replace(INFO, run="run-2"), 0, CLOCK):
-        assert backend.lock_info() == replace(INFO, run="run-2")
-    assert backend.lock_info() is None
+        assert backend.holder() == replace(INFO, run="run-2")
+    assert backend.holder() is None
 
 
 def test_waiting_for_the_lock(backend: LocalBackend) -> None:
     """With a time-out a run waits for the other one to end."""
-    code = "with backend.lock(INFO, 0, CLOCK):\n    print('held', flush=True)\n    time.sleep(0.5)\n"
+    code = (
+        "with backend.lock(INFO, 0, CLOCK):\n    print('held', flush=True)\n    time.sleep(0.5)\n"
+    )
     process = spawn(code, backend.path)
     assert process.stdout is not None
     process.stdout.readline()

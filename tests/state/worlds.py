@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
@@ -53,7 +52,7 @@ values = st.recursive(
     _scalars,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
     max_leaves=6,
-).map(lambda value: freeze(value) if not isinstance(value, Decimal) else freeze(value))
+).map(freeze)
 maps = st.dictionaries(st.text(max_size=6), values, max_size=4).map(FrozenMap)
 secrets = st.builds(SecretRef, st.sampled_from(["env", "file"]), st.text(max_size=5))
 names = st.text(min_size=1, max_size=8)

@@ -1,1 +1,4 @@
-"""Where logs live: `local` for a file beside the state."""
+"""In: lines of a log. Out: those lines, durably and in order, or a refusal.
+
+Must not know: what the lines say. `local` keeps a file beside the state.
+"""

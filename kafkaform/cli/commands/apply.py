@@ -9,7 +9,6 @@ import typer
 
 from ...core.errors import UsageError
 from ...plan.model import Options
-from ..applying import Ask
 from ..configuration import Inputs
 from ..console import Console
 from ..flags import (
@@ -30,6 +29,7 @@ from ..flags import (
 )
 from ..planning import check_fail_on
 from ..running import run_apply
+from ..scene import Ask
 from ..workspace import seconds_of
 
 Expect = Annotated[

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from ...plan.model import Mode, Options
-from ..applying import Ask
 from ..configuration import Inputs
 from ..console import Console
 from ..flags import (
@@ -24,6 +23,7 @@ from ..flags import (
     VarFile,
 )
 from ..running import run_apply
+from ..scene import Ask
 from ..workspace import seconds_of
 from .apply import Expect, NoWait
 

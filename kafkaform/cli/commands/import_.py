@@ -9,11 +9,11 @@ import typer
 from ...core.address import parse_address
 from ...core.errors import UsageError
 from ...plan.model import Options
-from ..applying import Ask
 from ..configuration import Inputs
 from ..console import Console
 from ..flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
 from ..running import run_apply
+from ..scene import Ask
 from ..workspace import seconds_of
 
 

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from ...audit.event import Kind, state_body, timestamp
+from ...audit.index import Index
 from ...audit.journal import Journal
 from ...core.address import matches, parse_address
 from ...core.canonical import dumps
 from ...core.clock import SystemClock
-from ...core.errors import UsageError
+from ...core.errors import OutcomeUnknown, UsageError
 from ...core.head import Head
 from ...core.resource import Identity
 from ...core.value import FrozenMap
@@ -22,7 +23,7 @@ from ...state.edit import commit, move, with_head, without_address
 from ...state.model import Row, State
 from ..console import Console
 from ..flags import LockTimeout, StateFile
-from ..workspace import lock_info, new_run_id, open_store, seconds_of, who
+from ..workspace import lock_info, new_run_id, open_store, read_log, seconds_of, who
 
 app = typer.Typer(help="The recorded state.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="For programs.")]
@@ -90,6 +91,7 @@ def _edit(
         loaded = store.backend.load()
         if loaded.state is None:
             raise UsageError("there is no state here", "Check the folder (-chdir) and --state.")
+        _refuse_before_recovery(read_log(store.sink, loaded.state))
         before, after = loaded.state, change(loaded.state)
         touched = _touched(before, after)
         journal = Journal(store.sink, clock, run, who(), before.lineage)
@@ -97,6 +99,16 @@ def _edit(
         record = journal.write(Kind.STATE, body)
         anchored = with_head(after, Head(record.seq, record.hash))
         store.backend.save(commit(before, anchored), loaded.version)
+
+
+def _refuse_before_recovery(found: Index) -> None:
+    """An edit anchors the state at the log's end; what it lacks until there would be lost."""
+    if found.unsaved:
+        raise OutcomeUnknown(
+            f"{len(found.unsaved)} outcome(s) of an earlier run are in the audit log but not in "
+            "the state yet",
+            "Run `kafkaform apply` first: it takes them in.",
+        )
 
 
 def _touched(before: State, after: State) -> list[Identity]:

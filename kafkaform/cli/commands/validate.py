@@ -10,7 +10,7 @@ from ...core.canonical import dumps
 from ...core.diagnostics import Severity, has_errors
 from ...provider.registry import Registry
 from ...render.diagnostics import diagnostic_data
-from ..configuration import Inputs, load_desired
+from ..configuration import Inputs, read_configuration
 from ..console import Console
 from ..flags import Json, NoColor, Var, VarFile
 
@@ -24,7 +24,7 @@ def validate(
     """Check the configuration without a broker: every fault with its place and advice."""
     console = Console.standard(no_color=no_color)
     inputs = Inputs.of(var, var_file)
-    found = load_desired(Path.cwd(), inputs, Registry(), offline=True)
+    found = read_configuration(Path.cwd(), inputs, Registry()).desired(offline=True)
     faults = found.diagnostics
     errors = sum(1 for item in faults if item.severity is Severity.ERROR)
     if json:

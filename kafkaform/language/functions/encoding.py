@@ -67,7 +67,7 @@ def _jsondecode(source: str) -> Val:
             parse_float=lambda digits: normal(Decimal(digits)),
             parse_constant=_no_constant,
         )
-        return _plain(data)
+        return _plain(data, LIMITS.depth)
     except json.JSONDecodeError as fault:
         where = f"line {fault.lineno}, column {fault.colno}"
         raise FunctionFault(f"the text is not JSON: {fault.msg} at {where}", 0) from None
@@ -79,15 +79,17 @@ def _no_constant(word: str) -> Any:
     raise ValueError(word)
 
 
-def _plain(data: Any) -> Val:
+def _plain(data: Any, depth: int) -> Val:
+    if depth < 0:
+        raise ValueError("nested too deeply")
     if data is None:
         return NULL
     if isinstance(data, str):
         return text(data)
     if isinstance(data, list):
-        return TupleVal(tuple(map(_plain, data)))
+        return TupleVal(tuple([_plain(item, depth - 1) for item in data]))
     if isinstance(data, dict):
-        return ObjectVal({text(name): _plain(item) for name, item in data.items()})
+        return ObjectVal({text(name): _plain(item, depth - 1) for name, item in data.items()})
     number: Val = data
     return number
 

@@ -85,7 +85,7 @@ def replace_pattern(source: str, pattern: str, template: str) -> Val:
 
     def expand(match: regex.Match[str]) -> str:
         nonlocal grown
-        new = _REFERENCE.sub(lambda reference: _referred(match, reference), template)
+        new: str = _REFERENCE.sub(lambda reference: _referred(match, reference), template)
         grown += len(new)
         if grown > LIMITS.characters:
             raise FunctionFault("the result is too long")
@@ -105,6 +105,7 @@ def _referred(match: regex.Match[str], reference: regex.Match[str]) -> str:
         found = match[int(name) if name.isdigit() else name]
     except (IndexError, KeyError):
         return ""
+    return "" if found is None else str(found)
 
 
 FUNCTIONS = (

@@ -1,1 +1,4 @@
-"""Where states live: `local` for a file beside the configuration."""
+"""In: a state and the version it follows. Out: that state, durably in one place, or a refusal.
+
+Must not know: what the rows mean. `local` keeps a file beside the configuration.
+"""

@@ -30,7 +30,7 @@ ROOM = 3
 """How many whole states must fit on the disk before anything is sent."""
 SMALLEST_ROOM = 1 << 20
 RETRY_SECONDS = 0.05
-# `lock_info` takes a shared lock for an instant; nobody may be turned away because of that.
+# `holder` takes a shared lock for an instant; nobody may be turned away because of that.
 SHORTEST_WAIT_SECONDS = 0.2
 UNKNOWN_HOLDER = LockInfo("unknown", "somebody", "unknown", 0, "unknown", "unknown")
 
@@ -79,7 +79,7 @@ class LocalBackend:
             if descriptor is not None:
                 return descriptor
             if clock.monotonic() >= deadline:
-                holder = self.lock_info() or UNKNOWN_HOLDER
+                holder = self.holder() or UNKNOWN_HOLDER
                 raise Locked(
                     f"{self.path} is locked by {holder}",
                     "Wait until that run has ended, or give it time with --lock-timeout. The "
@@ -103,7 +103,7 @@ class LocalBackend:
         os.close(descriptor)
         return None
 
-    def lock_info(self) -> LockInfo | None:
+    def holder(self) -> LockInfo | None:
         """Who holds the lock now. Raises StorageError if the lock file cannot be read."""
         with _explained("cannot look at the lock", self._lock_path):
             try:

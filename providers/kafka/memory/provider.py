@@ -75,7 +75,6 @@ def _facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) -> Fact
         "racks": FrozenMap(dict.fromkeys(nodes)),
         "elr": cluster.elr,
         "protect": protect,
-        "protect_topics": protect,
         "operation_timeout": _timeout(config),
         "acl_order": config.get("acl_order") or "create_first",
         "authorizer": config.get("authorizer") or EMPTY,

@@ -16,6 +16,8 @@ from kafka.errors import IncompatibleBrokerVersion, KafkaError, KafkaTimeoutErro
 from kafka.errors import RequestTimedOutError as TimedOut
 
 _PAUSE = 0.05
+_PER_BROKER = 3.0
+"""Seconds to wait for one broker before another is tried; a hung one accepts connections too."""
 
 
 class NotSent(Exception):
@@ -81,7 +83,7 @@ async def _connection(manager: Any, timeout: float, node: str | None) -> Any:
             target = manager.least_loaded_node() if node is None else int(node)
             if target is not None:
                 connection = manager.get_connection(target)
-                await manager.wait_for(connection.init_future, _left(deadline))
+                await manager.wait_for(connection.init_future, _milliseconds(deadline))
                 if not connection.paused:
                     return connection
                 cause = f"broker {target} throttles us"
@@ -92,9 +94,9 @@ async def _connection(manager: Any, timeout: float, node: str | None) -> Any:
         await manager._net.sleep(_PAUSE)
 
 
-def _left(deadline: float) -> float:
-    """Milliseconds until then, at least one."""
-    return max(1.0, (deadline - time.monotonic()) * 1000)
+def _milliseconds(deadline: float) -> float:
+    """Until then, at least one and at most what one broker gets."""
+    return 1000 * min(_PER_BROKER, max(0.001, deadline - time.monotonic()))
 
 
 def _text(error: Exception) -> str:

@@ -137,7 +137,9 @@ def _new_topic(topic: Mapping[str, Any]) -> Any:
 
 
 def _created(row: Any) -> Answer:
-    """-1 counts and no configs come back to those who may not describe the configs."""
+    """Those who may not describe the topic's configs get -1 counts and an empty list, which
+    does not mean that there are no configs."""
+    withheld = bool(row.topic_config_error_code) or row.configs is None
     return Answer(
         code=row.error_code,
         message=row.error_message,
@@ -145,7 +147,7 @@ def _created(row: Any) -> Answer:
         partitions=row.num_partitions if row.num_partitions > 0 else None,
         replication_factor=row.replication_factor if row.replication_factor > 0 else None,
         configs=None
-        if row.configs is None
+        if withheld
         else tuple(Entry(entry.name, entry.value, entry.config_source) for entry in row.configs),
     )
 

@@ -1,0 +1,205 @@
+"""`make demo`: the whole story of a topic on a real broker, in about a minute.
+
+Runs the same commands that a user types, in a temporary folder with a sandbox of its own, and
+removes both at the end. Nothing else on the computer is touched.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+HERE = Path(__file__).resolve().parent
+NAME = f"demo-{os.getpid()}"
+BOLD, DIM, RESET = ("\033[1m", "\033[2m", "\033[0m") if sys.stdout.isatty() else ("", "", "")
+DEADLINE_SECONDS = 20.0
+
+LEGACY = """
+resource "kafka_topic" "legacy" {
+  name       = "shop.legacy"
+  partitions = 2
+}
+"""
+
+REMOVED = """
+removed {
+  from = kafka_topic.customers
+  lifecycle {
+    destroy = true
+  }
+}
+"""
+
+BROKEN = """
+resource "kafka_topic" "broken" {
+  name      = "shop.broken"
+  partition = 3
+  config    = { "retention.ms" = retention("7 days") }
+}
+"""
+
+
+class Demo:
+    """folder: where the configuration is; env: what the commands see."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.env = dict(os.environ)
+        self.env.pop("KAFKAFORM_SANDBOX_PASSWORD", None)
+
+    def run(self, *arguments: str, expect: int = 0) -> None:
+        """Type a command, show what it prints, and insist on its exit code."""
+        say(f"{BOLD}$ kafkaform {' '.join(arguments)}{RESET}")
+        code = subprocess.run(
+            [sys.executable, "-m", "kafkaform", *arguments],
+            cwd=self.folder,
+            env=self.env,
+            check=False,
+        ).returncode
+        if code != expect:
+            raise SystemExit(f"the demo expected exit code {expect} and got {code}")
+
+    def connect(self) -> AdminClient:
+        """Another client, for what happens behind kafkaform's back."""
+        shown = subprocess.run(
+            [sys.executable, "-m", "kafkaform", "sandbox", "env", "--name", NAME]
+            + ["--format", "shell"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for line in shown.splitlines():
+            name, _, value = line.removeprefix("export ").partition("=")
+            self.env[name] = value.strip("'\"")
+        self.env["KF_VAR_bootstrap"] = self.env["KAFKAFORM_SANDBOX_BOOTSTRAP"]
+        return AdminClient(
+            {
+                "bootstrap.servers": self.env["KAFKAFORM_SANDBOX_BOOTSTRAP"],
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "admin",
+                "sasl.password": self.env["KAFKAFORM_SANDBOX_PASSWORD"],
+                "log_level": 0,
+            }
+        )
+
+    def write(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text, encoding="utf-8")
+
+    def without_customers(self) -> None:
+        """Take the block of shop.customers out of the configuration."""
+        main = self.folder / "main.kf.hcl"
+        text = main.read_text(encoding="utf-8")
+        start = text.index('resource "kafka_topic" "customers"')
+        text = text[:start]
+        main.write_text(text, encoding="utf-8")
+
+
+def say(text: str = "") -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def step(number: int, text: str) -> None:
+    say(f"\n{BOLD}{number}. {text}{RESET}\n{DIM}{'─' * 72}{RESET}")
+
+
+def alter(client: AdminClient, topic: str, key: str, value: str) -> None:
+    """Change one config with another client and wait until reads show it."""
+    entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+    wanted = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    for future in client.incremental_alter_configs([wanted]).values():
+        future.result(timeout=10)
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        read = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)])
+        if all(future.result(timeout=10)[key].value == value for future in read.values()):
+            return
+        time.sleep(0.1)
+
+
+def create(client: AdminClient, topic: str, partitions: int) -> None:
+    """Create a topic with another client and wait until it is listed."""
+    for future in client.create_topics([NewTopic(topic, partitions, 1)]).values():
+        future.result(timeout=10)
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while topic not in client.list_topics(timeout=10).topics and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def story(demo: Demo) -> None:
+    step(1, "A real Kafka broker on this computer")
+    demo.run("sandbox", "up", "--name", NAME)
+    client = demo.connect()
+
+    step(2, "What would change? Nothing is sent")
+    demo.run("plan")
+
+    step(3, "Apply: the broker validates first, then each batch is recorded before it is sent")
+    demo.run("apply", "-auto-approve")
+
+    step(4, "Plan again: no changes")
+    demo.run("plan", "-detailed-exitcode")
+
+    step(5, "Somebody changes a topic behind our back: the plan shows the drift, apply repairs it")
+    alter(client, "shop.payments", "retention.ms", "60000")
+    demo.run("plan")
+    demo.run("apply", "-auto-approve")
+
+    step(6, "A live topic that is not ours is left alone, until we adopt it")
+    create(client, "shop.legacy", 2)
+    demo.write("legacy.kf.hcl", LEGACY)
+    demo.run("plan")
+    demo.run("apply", "-auto-approve", "-adopt=kafka_topic.legacy")
+
+    step(7, "A block is removed: the topic is protected, so nothing is deleted")
+    demo.without_customers()
+    demo.run("plan")
+
+    step(8, "A reviewed `removed` block deletes it")
+    demo.write("removed.kf.hcl", REMOVED)
+    demo.run("apply", "-auto-approve")
+
+    step(9, "A broken file: all faults at once, each with its place and what to do")
+    demo.write("broken.kf.hcl", BROKEN)
+    demo.run("validate", expect=1)
+    (demo.folder / "broken.kf.hcl").unlink()
+
+    step(10, "The audit log can prove all of it")
+    demo.run("audit", "show", "--last", "6")
+    demo.run("audit", "verify")
+
+
+def main() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="kafkaform-demo-"))
+    shutil.copy(HERE / "main.kf.hcl", folder)
+    demo = Demo(folder)
+    started = time.monotonic()
+    try:
+        story(demo)
+    finally:
+        say()
+        demo.run("sandbox", "down", "--name", NAME)
+        shutil.rmtree(folder)
+    say(f"\n{BOLD}That was kafkaform, in {time.monotonic() - started:.0f} seconds.{RESET} Next:")
+    say("  kafkaform sandbox up                     # a broker of your own to play with")
+    say("  cat examples/01-topics/main.kf.hcl       # the configuration you just saw")
+    say("  kafkaform plan -out=plan.kfplan          # in your own folder; then: apply plan.kfplan")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,318 @@
+"""The body of a resource or provider block, checked and converted by its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ..core.diagnostics import Diagnostic, suggest
+from ..core.schema import Attribute, ObjectSchema, Type
+from ..core.value import FrozenMap, SecretRef, Value
+from ..syntax import nodes
+from ..syntax.nodes import Block, Body, Expression
+from .blocks import LATER, Spot, header
+from .code import Code, Context, Env
+from .convert import convert, lower
+from .faults import ConvertFault, Deferred, EvalError, Place, Poisoned, as_diagnostic, error
+from .types import describe
+from .values import (
+    SECRET,
+    SEQUENCES,
+    Composite,
+    Computed,
+    MapVal,
+    Marked,
+    Null,
+    ObjectVal,
+    Val,
+    marks_of,
+    sealed,
+    unmark,
+    unmark_deep,
+)
+
+Report = Callable[[Diagnostic], None]
+SECRET_ADVICE = (
+    'Write secret_env("NAME") or secret_file("PATH"), or use a variable with sensitive = true.'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a block, compiled."""
+
+    attribute: Attribute
+    node: nodes.Attribute
+    code: Code
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """A compiled body. base: every attribute with its default; blocks: nested bodies."""
+
+    schema: ObjectSchema
+    place: Place
+    title: str
+    given: tuple[Argument, ...]
+    base: FrozenMap
+    blocks: tuple[tuple[str, Arguments], ...]
+
+
+def compile_arguments(
+    body: Body,
+    schema: ObjectSchema,
+    context: Context,
+    place: Place,
+    title: str,
+    report: Report,
+    meta: tuple[str, ...] = (),
+    meta_blocks: tuple[str, ...] = (),
+) -> Arguments:
+    """Compile a body and report what the text alone shows to be wrong. meta: names that are
+    not the schema's; title: how messages call the block."""
+    given: dict[str, Argument] = {}
+    for name, node in body.attributes.items():
+        if name in meta:
+            continue
+        attribute = schema.find(name)
+        fault = _name_fault(name, node, attribute, schema, title, meta)
+        if fault is None and attribute is not None and attribute.name in given:
+            first = given[attribute.name].node
+            fault = error(
+                node, f'"{name}" and "{first.name}" are the same argument', "Keep one of them."
+            )
+        if fault is not None:
+            report(fault)
+        elif attribute is not None:
+            given[attribute.name] = Argument(attribute, node, context.code(node.value))
+    nested = tuple(_nested(body, schema, context, title, report, meta_blocks))
+    base = {name: attribute.default for name, attribute in schema.attributes.items()}
+    base.update(dict.fromkeys(schema.blocks))
+    return Arguments(schema, place, title, tuple(given.values()), FrozenMap(base), nested)
+
+
+def _name_fault(
+    name: str,
+    node: nodes.Attribute,
+    attribute: Attribute | None,
+    schema: ObjectSchema,
+    title: str,
+    meta: tuple[str, ...],
+) -> Diagnostic | None:
+    place = Spot(node.name_range, node.excerpt)
+    if attribute is None:
+        if name in schema.blocks:
+            return error(place, f'"{name}" is a block', advice=f"Write {name} {{ … }}.")
+        near = suggest(name, (*schema.names(), *meta))
+        return error(place, f'{title} has no argument "{name}"', _known(schema), near)
+    if attribute.computed:
+        return error(
+            place, f'"{name}" cannot be set', "The server sets it.", "Remove this argument."
+        )
+    return None
+
+
+def _known(schema: ObjectSchema) -> str:
+    settable = (a.name for a in schema.attributes.values() if not a.computed)
+    return f"It takes {', '.join((*settable, *schema.blocks))}."
+
+
+def _nested(
+    body: Body,
+    schema: ObjectSchema,
+    context: Context,
+    title: str,
+    report: Report,
+    meta_blocks: tuple[str, ...],
+) -> Iterator[tuple[str, Arguments]]:
+    seen: set[str] = set()
+    for block in body.blocks:
+        if block.type in meta_blocks:
+            continue
+        inner = schema.blocks.get(block.type)
+        if inner is None or block.labels or block.type in seen:
+            report(_block_fault(block, schema, title, (*schema.blocks, *meta_blocks)))
+            continue
+        seen.add(block.type)
+        name = f"{title} {block.type}"
+        yield (
+            block.type,
+            compile_arguments(block.body, inner, context, header(block), name, report),
+        )
+
+
+def _block_fault(
+    block: Block, schema: ObjectSchema, title: str, known: tuple[str, ...]
+) -> Diagnostic:
+    if block.type in schema.blocks:
+        why = "Its block takes no labels." if block.labels else "It may stand there once."
+        return error(header(block), f'{title}: "{block.type}" cannot stand here', why)
+    if block.type in LATER:
+        return error(header(block), f"{block.type} blocks are not supported yet")
+    if schema.find(block.type) is not None:
+        return error(
+            header(block), f'"{block.type}" is an argument', advice=f"Write {block.type} = {{ … }}."
+        )
+    return error(
+        header(block), f'{title} has no "{block.type}" blocks', "", suggest(block.type, known)
+    )
+
+
+# ── values ──────────────────────────────────────────────────────────────────────────────
+
+
+def evaluate_arguments(
+    arguments: Arguments, env: Env, report: Report, where: str
+) -> FrozenMap | None:
+    """The attributes as core values, or None after a fault. Raises Poisoned when what they
+    need is faulty itself. where: what is evaluated, for messages."""
+    found: dict[str, Value] = dict(arguments.base)
+    sound, poisoned = True, None
+    for argument in arguments.given:
+        name = argument.attribute.name
+        try:
+            value = _argument(argument, argument.code(env))
+        except Poisoned as poison:
+            poisoned = poison
+        except EvalError as fault:
+            sound = False
+            report(as_diagnostic(fault, context=[f"while evaluating {where}.{name}"]))
+        except Deferred as deferred:
+            sound = False
+            report(deferred_fault(argument.node.value, deferred, f"{where}.{name}"))
+        else:
+            if value is not None:
+                found[name] = value
+    for name, inner in arguments.blocks:
+        block = evaluate_arguments(inner, env, report, f"{where}.{name}")
+        found[name] = block
+        sound = sound and block is not None
+    if poisoned is not None:
+        raise poisoned
+    for problem in _rule_faults(arguments, found) if sound else ():
+        sound = False
+        report(problem)
+    return FrozenMap(found) if sound else None
+
+
+def deferred_fault(place: Place, deferred: Deferred, where: str) -> Diagnostic:
+    return error(
+        place,
+        f"{deferred} is not known before the apply",
+        "The server sets it, so only outputs can refer to it.",
+        context=[f"while evaluating {where}"],
+    )
+
+
+def _rule_faults(arguments: Arguments, found: dict[str, Value]) -> Iterator[Diagnostic]:
+    """Required arguments that are missing, and pairs that exclude each other."""
+    places = {a.attribute.name: a for a in arguments.given}
+    for name, attribute in arguments.schema.attributes.items():
+        if attribute.required and found[name] is None:
+            place = places[name].node if name in places else arguments.place
+            given = "It is null." if name in places else ""
+            yield error(place, f'{arguments.title} needs "{name}"', given, attribute.doc)
+    for one, other in arguments.schema.conflicts:
+        if one in places and other in places and _both(found, one, other):
+            first, second = places[one].node, places[other].node
+            yield error(
+                second,
+                f'"{first.name}" and "{second.name}" exclude each other',
+                f'"{first.name}" is given at {first.range}.',
+                "Keep one of them.",
+            )
+
+
+def _both(found: dict[str, Value], one: str, other: str) -> bool:
+    return found[one] is not None and found[other] is not None
+
+
+def _argument(argument: Argument, value: Val) -> Value:
+    """One value as the schema wants it; None for null. Raises EvalError, Deferred."""
+    attribute, place = argument.attribute, argument.node.value
+    if attribute.secret:
+        return _secret(value, attribute, place)
+    if isinstance(value, Marked | Composite) and (marks := marks_of(value)):
+        if SECRET in marks or not attribute.sensitive:
+            raise _leak(attribute, place)
+        value = unmark_deep(value)
+    part = sealed(value)
+    if isinstance(part, Computed):
+        raise part.defer()
+    if part is not None:
+        raise _leak(attribute, place)
+    fitted = fit(value, attribute.type, place, f'"{argument.node.name}"')
+    result = drop_nulls(fitted, attribute.type)
+    if attribute.whole:
+        _check_whole(result, attribute, place)
+    if attribute.choices and result is not None and result not in attribute.choices:
+        choices = ", ".join(attribute.choices)
+        raise EvalError(
+            place,
+            f'"{argument.node.name}" cannot be "{result}"',
+            f"It is one of {choices}.",
+            suggest(str(result), attribute.choices),
+        )
+    return result
+
+
+def fit(value: Val, kind: Type, place: Place, what: str) -> Val:
+    """The value as this type. Raises EvalError."""
+    try:
+        return convert(value, kind)
+    except ConvertFault as fault:
+        raise EvalError(place, f"{what} must be {describe(kind)}", f"Here {fault}.") from None
+
+
+def _leak(attribute: Attribute, place: Place) -> EvalError:
+    return EvalError(
+        place,
+        f'A sensitive value cannot go into "{attribute.name}"',
+        "Plan, state and audit log show and store this argument as it is.",
+        "Use a value that is not sensitive, or nonsensitive(…) if everybody may see it.",
+    )
+
+
+def _secret(value: Val, attribute: Attribute, place: Place) -> Value:
+    """A secret reference, or a collection of them. The value itself is never looked at."""
+    if isinstance(value, Marked):
+        if isinstance(value.value, Null):
+            return None
+        if value.ref is not None:
+            return value.ref
+        value = value.value
+    if isinstance(value, SecretRef):
+        return value
+    if isinstance(value, Null):
+        return None
+    if isinstance(value, SEQUENCES) and attribute.type.element is not None:
+        return tuple(_secret(item, attribute, place) for item in value.items)
+    if isinstance(value, MapVal | ObjectVal) and attribute.type.element is not None:
+        fields = sorted(value.fields.items())
+        return FrozenMap({name: _secret(item, attribute, place) for name, item in fields})
+    raise EvalError(
+        place,
+        f'"{attribute.name}" takes a reference to a secret, not a value',
+        "What is written here, or computed, would end up in files that others read.",
+        SECRET_ADVICE,
+        hide=True,
+    )
+
+
+def drop_nulls(value: Val, kind: Type) -> Value:
+    """The core form of a fitted value; a map's null entries count as left out."""
+    if kind.kind == "map" and isinstance(value, MapVal):
+        element = kind.element or kind
+        kept = {n: v for n, v in value.fields.items() if not isinstance(unmark(v)[0], Null)}
+        return FrozenMap({name: drop_nulls(kept[name], element) for name in sorted(kept)})
+    return lower(value)
+
+
+def _check_whole(value: Value, attribute: Attribute, place: Expression) -> None:
+    if isinstance(value, tuple):
+        for item in value:
+            _check_whole(item, attribute, place)
+    elif isinstance(value, FrozenMap):
+        _check_whole(tuple(value.values()), attribute, place)
+    elif value is not None and not isinstance(value, int):
+        raise EvalError(place, f'"{attribute.name}" must be a whole number', f"It is {value}.")

@@ -1,0 +1,82 @@
+"""`output` blocks: the one place that may refer to what the server sets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..core.resource import Output
+from ..core.value import SecretRef
+from .arguments import Report
+from .code import Context, Env
+from .convert import lower
+from .declare import OutputBlock
+from .faults import Deferred, EvalError, Poisoned, as_diagnostic
+from .values import (
+    SECRET,
+    SEQUENCES,
+    Computed,
+    MapVal,
+    Marked,
+    ObjectVal,
+    SetVal,
+    Val,
+    marks_of,
+    sealed,
+    unmark_deep,
+)
+
+
+def evaluate_output(
+    block: OutputBlock, context: Context, env: Env, report: Report
+) -> Output | None:
+    """The output, deferred if it needs a computed attribute that is not there yet; None after
+    a fault."""
+    try:
+        env.budget.charge(1, block.value)
+        value = context.code(block.value)(env)
+        return _output(block, value)
+    except Deferred:
+        return Output(block.name, None, block.sensitive, deferred=True)
+    except EvalError as fault:
+        report(as_diagnostic(fault, context=[f"while evaluating output.{block.name}"]))
+    except Poisoned:
+        pass
+    return None
+
+
+def _output(block: OutputBlock, value: Val) -> Output:
+    value = referenced(value)
+    marks, part = marks_of(value), sealed(value)
+    if SECRET in marks:
+        raise EvalError(
+            block.value,
+            f'The output "{block.name}" is computed from a sensitive variable',
+            "Outputs are stored in the state, where no secret may be.",
+            "Leave it out, or use nonsensitive(…) if everybody may see it.",
+        )
+    if (marks or isinstance(part, SecretRef)) and not block.sensitive:
+        raise EvalError(
+            block.value,
+            f'The output "{block.name}" is sensitive',
+            "It would be printed at the end of a run.",
+            "Add sensitive = true, or use nonsensitive(…) if everybody may see it.",
+        )
+    if isinstance(part, Computed):
+        raise part.defer()
+    return Output(block.name, lower(unmark_deep(value)), block.sensitive)
+
+
+def referenced(value: Val) -> Val:
+    """The value with each whole secret replaced by its reference."""
+    if isinstance(value, Marked):
+        if value.ref is not None:
+            return value.ref
+        return replace(value, value=referenced(value.value))
+    if not marks_of(value):
+        return value
+    if isinstance(value, SEQUENCES):
+        items = tuple(map(referenced, value.items))
+        return value if isinstance(value, SetVal) else replace(value, items=items)
+    if isinstance(value, ObjectVal | MapVal):
+        return replace(value, fields={n: referenced(v) for n, v in value.fields.items()})
+    return value
