@@ -100,14 +100,6 @@ class Demo:
     def write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text, encoding="utf-8")
 
-    def without_customers(self) -> None:
-        """Take the block of shop.customers out of the configuration."""
-        main = self.folder / "main.kf.hcl"
-        text = main.read_text(encoding="utf-8")
-        start = text.index('resource "kafka_topic" "customers"')
-        text = text[:start]
-        main.write_text(text, encoding="utf-8")
-
 
 def say(text: str = "") -> None:
     sys.stdout.write(f"{text}\n")
@@ -167,7 +159,7 @@ def story(demo: Demo) -> None:
     demo.run("apply", "-auto-approve", "-adopt=kafka_topic.legacy")
 
     step(7, "A block is removed: the topic is protected, so nothing is deleted")
-    demo.without_customers()
+    (demo.folder / "customers.kf.hcl").unlink()
     demo.run("plan")
 
     step(8, "A reviewed `removed` block deletes it")
@@ -186,7 +178,8 @@ def story(demo: Demo) -> None:
 
 def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="kafkaform-demo-"))
-    shutil.copy(HERE / "main.kf.hcl", folder)
+    for path in HERE.glob("*.kf.hcl"):
+        shutil.copy(path, folder)
     demo = Demo(folder)
     started = time.monotonic()
     try:

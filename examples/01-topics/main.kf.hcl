@@ -42,23 +42,6 @@ resource "kafka_topic" "events" {
   labels = { tier = each.key == "payments" ? "gold" : "silver" }
 }
 
-resource "kafka_topic" "customers" {
-  name       = "shop.customers"
-  partitions = 3
-
-  config = {
-    "cleanup.policy"            = "compact"
-    "min.cleanable.dirty.ratio" = "0.1"
-  }
-
-  owner = "team-crm"
-}
-
 output "topics" {
-  value = concat([for topic in kafka_topic.events : topic.name], [kafka_topic.customers.name])
-}
-
-output "customers_id" {
-  description = "the broker's own id of the topic"
-  value       = kafka_topic.customers.topic_id
+  value = [for topic in kafka_topic.events : topic.name]
 }

@@ -31,6 +31,8 @@ def dry_run(
     """step id -> verdict, for these steps of these waves. Sends nothing that changes anything."""
     batches = list(narrowed((batch for wave in waves for batch in wave.batches), keep))
     verdicts: dict[str, Verdict] = {}
+    if not batches:
+        return verdicts
     for batch in batches:
         verdicts.update({v.step: v for v in sessions[batch.instance].preflight(batch)})
         report(Progress("dry-run", "Dry run", len(verdicts), len(keep), "steps"))

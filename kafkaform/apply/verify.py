@@ -50,10 +50,11 @@ def verify(
         timeout = float(session.facts.values.get("operation_timeout", 30))
         deadline = clock.monotonic() + timeout
         for node in session.facts.nodes if mine else ():
-            report(Progress("verify", f"Verifying at broker {node}", 0, len(mine), "objects"))
+            label = f"Verifying at broker {node}"
+            report(Progress("verify", label, 0, len(mine), "objects"))
             left = _poll(mine, node, session, types, incarnations, deadline, clock, stop)
             late.extend(Invisible(change.address, node) for change in left)
-            report(Progress("verify", "", len(mine), len(mine), "objects", finished=True))
+            report(Progress("verify", label, len(mine), len(mine), "objects", finished=True))
     return tuple(late)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from ..core.diagnostics import suggest
 from ..core.value import SecretRef
 from ..syntax.nodes import Attr, Index, LegacyIndex, Root, SplatItem
 from .code import ITEM, Code, Context, Env
 from .convert import convert
-from .faults import ConvertFault, EvalError, Place
+from .faults import ConvertFault, EvalError, Place, near
 from .numbers import number_text
 from .types import describe_value
 from .values import (
@@ -43,7 +42,7 @@ def compile_root(node: Root, context: Context) -> Code:
 
 def unknown_word(node: Root, env: Env) -> EvalError:
     known = (*env.roots, *(name for name in env.names if name != ITEM))
-    return EvalError(node, f'Nothing is named "{node.name}" here', advice=suggest(node.name, known))
+    return EvalError(node, f'Nothing is named "{node.name}" here', advice=near(node.name, known))
 
 
 def compile_item(_: SplatItem, __: Context) -> Code:
@@ -88,7 +87,7 @@ def get_attribute(value: Val, name: str, place: Place) -> Val:
             return with_marks(reveal(value.fields[name]), marks)
         known = () if marks else value.fields
         what = "key" if isinstance(value, MapVal) else "attribute"
-        raise EvalError(place, f'There is no {what} "{name}"', _names(known), suggest(name, known))
+        raise EvalError(place, f'There is no {what} "{name}"', _names(known), near(name, known))
     if isinstance(value, Null):
         raise EvalError(place, f'null has no attribute "{name}"', "The value before it is null.")
     advice = ""
@@ -133,8 +132,8 @@ def get_index(value: Val, key: Val, place: Place) -> Val:
         if name in value.fields:
             return with_marks(reveal(value.fields[str(name)]), marks)
         shown = "that key" if marks else f'the key "{name}"'
-        near = "" if marks else suggest(str(name), value.fields)
-        raise EvalError(place, f"There is nothing under {shown}", _names(value.fields), near)
+        advice = "" if marks else near(str(name), value.fields)
+        raise EvalError(place, f"There is nothing under {shown}", _names(value.fields), advice)
     if isinstance(value, TupleVal | ListVal):
         return with_marks(_element(value, key, place, hide=bool(marks)), marks)
     raise EvalError(place, f"{_subject(value)} cannot be indexed", _WHY.get(type(value), ""))

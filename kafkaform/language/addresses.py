@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from ..core.address import Address
-from ..core.diagnostics import suggest
 from ..syntax.nodes import Attr, Expression, Index, LegacyIndex, Lit, Root, Tuple
-from .faults import EvalError
+from .faults import EvalError, near
 from .types import bare
 
 Key = Callable[[Expression], str | int]
@@ -65,7 +64,7 @@ def provider_instance(node: Expression | None, default: str, known: Collection[s
     if name.partition(".")[0] != default:
         raise EvalError(node, f"This type belongs to the provider {default}, not to {name}")
     if name != default and name not in known:
-        raise EvalError(node, f"There is no provider instance {name}", advice=suggest(name, known))
+        raise EvalError(node, f"There is no provider instance {name}", advice=near(name, known))
     return name
 
 

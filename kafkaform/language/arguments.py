@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ..core.diagnostics import Diagnostic, suggest
+from ..core.diagnostics import Diagnostic
 from ..core.schema import Attribute, ObjectSchema, Type
 from ..core.value import FrozenMap, SecretRef, Value
 from ..syntax import nodes
@@ -13,7 +13,7 @@ from ..syntax.nodes import Block, Body, Expression
 from .blocks import LATER, Spot, header
 from .code import Code, Context, Env
 from .convert import convert, lower
-from .faults import ConvertFault, Deferred, EvalError, Place, Poisoned, as_diagnostic, error
+from .faults import ConvertFault, Deferred, EvalError, Place, Poisoned, as_diagnostic, error, near
 from .types import describe
 from .values import (
     SECRET,
@@ -103,8 +103,8 @@ def _name_fault(
     if attribute is None:
         if name in schema.blocks:
             return error(place, f'"{name}" is a block', advice=f"Write {name} {{ … }}.")
-        near = suggest(name, (*schema.names(), *meta))
-        return error(place, f'{title} has no argument "{name}"', _known(schema), near)
+        advice = near(name, (*schema.names(), *meta))
+        return error(place, f'{title} has no argument "{name}"', _known(schema), advice)
     if attribute.computed:
         return error(
             place, f'"{name}" cannot be set', "The server sets it.", "Remove this argument."
@@ -154,7 +154,7 @@ def _block_fault(
             header(block), f'"{block.type}" is an argument', advice=f"Write {block.type} = {{ … }}."
         )
     return error(
-        header(block), f'{title} has no "{block.type}" blocks', "", suggest(block.type, known)
+        header(block), f'{title} has no "{block.type}" blocks', "", near(block.type, known)
     )
 
 
@@ -251,7 +251,7 @@ def _argument(argument: Argument, value: Val) -> Value:
             place,
             f'"{argument.node.name}" cannot be "{result}"',
             f"It is one of {choices}.",
-            suggest(str(result), attribute.choices),
+            near(str(result), attribute.choices),
         )
     return result
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from ..core.diagnostics import Diagnostic, Diagnostics, Range, suggest
+from ..core.diagnostics import Diagnostic, Diagnostics, Range
 from ..syntax.nodes import Block, Expression
-from .faults import error
+from .faults import error, near
 
 NAME = re.compile(r"[^\W\d][\w-]*")
 
@@ -81,10 +81,10 @@ def shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
             yield error(header(block), f'{title(block)} needs "{name}"')
 
 
-def _unknown(what: str, name: str, block: Block, place: Spot, known: Iterable[str]) -> Diagnostic:
+def _unknown(what: str, name: str, block: Block, place: Spot, known: Collection[str]) -> Diagnostic:
     names = ", ".join(known)
     detail = f"It may hold {names}." if names else "It holds nothing."
-    return error(place, f'{title(block)} has no {what} "{name}"', detail, suggest(name, known))
+    return error(place, f'{title(block)} has no {what} "{name}"', detail, near(name, known))
 
 
 def _label_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from ..core.diagnostics import suggest
 from ..core.value import SecretRef
 from ..syntax.nodes import Call, Expression
 from ..syntax.parse import parse_template
 from .code import Code, Context, Env
 from .convert import convert
-from .faults import ConvertFault, EvalError, FunctionFault, LimitError
+from .faults import ConvertFault, EvalError, FunctionFault, LimitError, near
 from .functions.spec import Function, Param
 from .limits import LIMITS
 from .operators import attempt, secret_misuse
@@ -69,7 +68,7 @@ def _failing(fault: EvalError) -> Code:
 
 def unknown_function(node: Call, functions: Mapping[str, Function]) -> EvalError:
     return EvalError(
-        node, f"There is no function {node.name}", advice=suggest(node.name, (*functions, *SPECIAL))
+        node, f"There is no function {node.name}", advice=near(node.name, (*functions, *SPECIAL))
     )
 
 

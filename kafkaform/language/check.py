@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..core.address import Address
-from ..core.diagnostics import Diagnostic, suggest
+from ..core.diagnostics import Diagnostic
 from ..core.schema import ObjectSchema
 from ..syntax.nodes import Body, Expression
 from .calls import SPECIAL, unknown_function
 from .declare import Declarations, ResourceBlock
-from .faults import as_diagnostic, error
+from .faults import as_diagnostic, error, near
 from .functions.spec import Function
 from .references import Reference, Step, calls, references
 
@@ -97,8 +97,8 @@ def _reference(
         yield error(reference.root, f'References to "{word}" are not supported yet')
     elif word != "path":
         known = ("var", "local", "path", *allowed, *names.schemas)
-        near = suggest(word, known) or f'Write "{word}" in quotes if it is a text.'
-        yield error(reference.root, f'Nothing is named "{word}" here', advice=near)
+        advice = near(word, known) or f'Write "{word}" in quotes if it is a text.'
+        yield error(reference.root, f'Nothing is named "{word}" here', advice=advice)
 
 
 _WORDS = {
@@ -115,7 +115,7 @@ def _declared(
     if name is None:
         yield error(reference.place, f"Name one {what} behind the dot", f"{word}.NAME")
     elif name not in declared:
-        advice = suggest(name, declared) or f"Declare it with {form.format(name)}."
+        advice = near(name, declared) or f"Declare it with {form.format(name)}."
         yield error(reference.steps[0].node, f'There is no {what} "{name}"', advice=advice)
 
 
@@ -136,7 +136,7 @@ def _resource(reference: Reference, names: Names, resources: bool) -> Iterator[D
     if block is None:
         known = [address.name for address in names.found.resources if address.type == word]
         yield error(
-            reference.steps[0].node, f'There is no {word} "{name}"', advice=suggest(name, known)
+            reference.steps[0].node, f'There is no {word} "{name}"', advice=near(name, known)
         )
         return
     yield from _attribute(block, reference.steps[1:], names.schemas[word])
@@ -166,5 +166,5 @@ def _attribute(
         return
     alias = schema.find(name)
     known = (*schema.attributes, *schema.blocks)
-    advice = suggest(name, known) if alias is None else f'It is called "{alias.name}" here.'
+    advice = near(name, known) if alias is None else f'It is called "{alias.name}" here.'
     yield error(steps[0].node, f'A {block.address.type} has no attribute "{name}"', advice=advice)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..core.address import Address
-from ..core.diagnostics import Diagnostic, Diagnostics, suggest
+from ..core.diagnostics import Diagnostic, Diagnostics
 from ..syntax.nodes import Attribute, Block, Expression, Lit
 from .blocks import (
     LATER,
@@ -20,7 +20,7 @@ from .blocks import (
     single,
     title,
 )
-from .faults import error, warning
+from .faults import error, near, warning
 from .tree import Tree
 
 
@@ -136,7 +136,7 @@ def _unknown_block(block: Block) -> Diagnostic:
         header(block),
         f'There are no "{block.type}" blocks',
         f"The blocks are {', '.join(SHAPES)}.",
-        suggest(block.type, SHAPES),
+        near(block.type, SHAPES),
     )
 
 

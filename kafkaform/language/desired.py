@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..core.canonical import digest
-from ..core.diagnostics import Diagnostic, Severity, suggest
+from ..core.diagnostics import Diagnostic, Severity
 from ..core.resource import Declared, Desired, Identity, Output, ProviderConfig
 from ..core.schema import ObjectSchema
 from ..core.value import FrozenMap, Value
@@ -19,7 +19,7 @@ from .check import Names, check_names
 from .collect import Collector
 from .declare import Declarations, ProviderBlock, declare
 from .evaluate import context as make_context
-from .faults import Deferred, Poisoned, error
+from .faults import Deferred, Poisoned, error, near
 from .functions import function_table
 from .functions.files import Read
 from .lifecycle import Instructions, check_instructions, instructions
@@ -120,14 +120,14 @@ def _type_faults(
             yield error(
                 resource.block.labels[0],
                 f'There is no resource type "{address.type}"',
-                advice=suggest(address.type, schemas),
+                advice=near(address.type, schemas),
             )
     for provider in found.providers.values():
         if provider.name not in provider_schemas:
             yield error(
                 provider.block.labels[0],
                 f'There is no provider "{provider.name}"',
-                advice=suggest(provider.name, provider_schemas),
+                advice=near(provider.name, provider_schemas),
             )
 
 

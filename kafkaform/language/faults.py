@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
-from ..core.diagnostics import Diagnostic, Range, Severity
+from ..core.diagnostics import Diagnostic, Range, Severity, suggest
+
+_KNOWN = 200
+"""With more names than these a suggestion costs too much, since faults can be thousands."""
+
+
+def near(word: str, known: Collection[str]) -> str:
+    """`Did you mean "x"?` for the nearest known word, or an empty string."""
+    return suggest(word, known) if len(known) <= _KNOWN else ""
 
 
 class Place(Protocol):

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.address import Address
-from ..core.diagnostics import suggest
 from ..core.resource import Declared, Import, Moved, Removed
 from ..core.schema import STRING
 from ..syntax.nodes import Block, Expression
@@ -16,7 +15,7 @@ from .blocks import header
 from .code import Context, Env
 from .declare import Declarations, ImportBlock
 from .expand import instances
-from .faults import Deferred, EvalError, Poisoned, as_diagnostic, error
+from .faults import Deferred, EvalError, Poisoned, as_diagnostic, error, near
 from .values import Val, marks_of
 
 
@@ -63,7 +62,7 @@ def _address(node: Expression, types: Mapping[str, object], report: Report) -> A
 def _known_type(address: Address, node: Expression, types: Mapping[str, object]) -> None:
     if address.type not in types:
         raise EvalError(
-            node, f'There is no resource type "{address.type}"', "", suggest(address.type, types)
+            node, f'There is no resource type "{address.type}"', "", near(address.type, types)
         )
 
 
@@ -167,7 +166,7 @@ def _check_imports(
     for one in made.imports:
         place = header(places[one.range].block)
         if str(one.target) not in exact:
-            advice = suggest(str(one.target), exact) or "Write a resource block for it."
+            advice = near(str(one.target), exact) or "Write a resource block for it."
             report(error(place, f"{one.target} is imported but not declared", "", advice))
         if one.target in seen:
             first = seen[one.target].range

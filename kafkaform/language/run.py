@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..core.address import Address
-from ..core.diagnostics import Diagnostic, suggest
+from ..core.diagnostics import Diagnostic
 from ..core.value import EMPTY
 from ..syntax.nodes import Expression
 from .addresses import depends_on
@@ -15,7 +15,7 @@ from .check import STATIC, expressions
 from .code import Context, Env, Namespace
 from .collect import Collector
 from .declare import Declarations, ResourceBlock
-from .faults import Deferred, EvalError, LimitError, Poisoned, as_diagnostic, error
+from .faults import Deferred, EvalError, LimitError, Poisoned, as_diagnostic, error, near
 from .limits import LIMITS, Budget
 from .references import ordered, references
 from .resources import Made, ResourcePlan, TypeInfo, compile_resource, evaluate_resource, published
@@ -191,11 +191,11 @@ def _explicit(run: Run, block: ResourceBlock) -> set[Address]:
     except EvalError as fault:
         run.faults.add(as_diagnostic(fault))
         return set()
-    known = [str(address) for address in run.found.resources]
     for address, node in listed:
         if address.resource in run.found.resources:
             needs.add(address)
         else:
-            advice = suggest(str(address.resource), known)
+            known = [str(one) for one in run.found.resources]
+            advice = near(str(address.resource), known)
             run.faults.add(error(node, f"{address} is not declared", advice=advice))
     return needs

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..core.diagnostics import suggest
 from .access import get_attribute
-from .faults import Deferred, EvalError, Place, Poisoned
+from .faults import Deferred, EvalError, Place, Poisoned, near
 from .values import ObjectVal, Val
 
 
@@ -30,7 +29,7 @@ class Space:
     def find(self, name: str, place: Place) -> Val:
         if name not in self.found:
             raise EvalError(
-                place, f'There is no {self.word} "{name}"', advice=suggest(name, self.found)
+                place, f'There is no {self.word} "{name}"', advice=near(name, self.found)
             )
         found = self.found[name]
         if isinstance(found, Poisoned | Deferred):

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from ..core.diagnostics import suggest
 from ..core.schema import ANY, BOOL, NUMBER, STRING, Type
 from ..core.value import FrozenMap, SecretRef
 from ..syntax.nodes import Call, Expression, Lit, Object, Paren, Root, Tuple
-from .faults import EvalError
+from .faults import EvalError, near
 from .values import Marked, Null, Val, type_of
 
 Default = Callable[[Expression, Type], Any]
@@ -41,7 +40,7 @@ def parse_type(node: Expression, default: Default) -> Type:
             node, "optional(…) cannot stand here", "Only fields of an object can be optional."
         )
     word = node.name if isinstance(node, Root | Call) else ""
-    raise EvalError(node, "This is not a type", _FORMS, suggest(word, _KINDS))
+    raise EvalError(node, "This is not a type", _FORMS, near(word, _KINDS))
 
 
 def _parse_call(node: Call, default: Default) -> Type:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..core.diagnostics import Diagnostic, Diagnostics, Severity, suggest
+from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..core.schema import ANY, STRING, Type
 from ..core.value import SecretRef, Value
 from ..syntax.nodes import Block, Expression, File
@@ -26,6 +26,7 @@ from .faults import (
     Poisoned,
     as_diagnostic,
     error,
+    near,
     warning,
 )
 from .limits import Budget
@@ -155,7 +156,7 @@ def _from_file(
         if name in blocks:
             yield name, _Source(item.range.file, item, item.value)
         else:
-            advice = suggest(name, blocks) or f'Declare it with variable "{name}" {{ }}.'
+            advice = near(name, blocks) or f'Declare it with variable "{name}" {{ }}.'
             faults.append(warning(item, f'No variable "{name}" is declared', advice=advice))
 
 
@@ -169,7 +170,7 @@ def _from_argument(
     elif name not in blocks:
         faults.append(
             _argument_fault(
-                f'--var sets "{name}", but no such variable is declared', suggest(name, blocks)
+                f'--var sets "{name}", but no such variable is declared', near(name, blocks)
             )
         )
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkaform.core.change import Action, Review
+from kafkaform.core.change import Action, Change, Review
 from kafkaform.core.resource import (
     Coverage,
     CoverageKind,
@@ -16,7 +16,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 from kafkaform_providers.kafka.provider import PROVIDER
 
-from .changes import FACTS, Change, change, topic
+from .changes import FACTS, change, topic
 
 VISIBLE = Coverage(CoverageKind.VISIBLE_ONLY)
 

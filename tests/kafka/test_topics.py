@@ -35,7 +35,7 @@ def target(
     return TYPE.target(attributes, live, facts(**values), keep)
 
 
-DEFAULTS = {"default_partitions": 6, "default_replication_factor": 3}
+DEFAULTS: dict[str, Any] = {"default_partitions": 6, "default_replication_factor": 3}
 
 
 def test_omitted_counts_of_a_new_topic_are_the_brokers_defaults() -> None:

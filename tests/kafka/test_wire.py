@@ -10,6 +10,7 @@ import pytest
 
 from kafkaform_providers.kafka.connect import pure_config
 from kafkaform_providers.kafka.wire import cluster, configs, topics
+from kafkaform_providers.kafka.wire.answers import Answers
 from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent, Wire
 from kafkaform_providers.kafka.wire.ids import id_text, parse_id
 
@@ -45,7 +46,7 @@ def payload(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, **usual, **more}
 
 
-def create(wire: Wire, *payloads: dict[str, Any]) -> topics.Answers:
+def create(wire: Wire, *payloads: dict[str, Any]) -> Answers:
     """CreateTopics for real."""
     return topics.create_topics(wire, payloads, TIMEOUT, validate_only=False)
 
