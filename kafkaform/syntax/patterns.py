@@ -1,14 +1,18 @@
-"""The regular expressions of the scanner: possessive throughout, so each takes linear time."""
+"""The regular expressions of the scanner. Each takes linear time: runs of one class are
+possessive, alternatives start differently, so nothing is tried twice.
+
+Groups are not possessive: Python before 3.11.5 matches those wrongly (CPython gh-106052).
+"""
 
 from __future__ import annotations
 
 import re
 
-_NAME = r"(?:[^\W\d]|[^\x00-\x7f])(?:[\w-]|[^\x00-\x7f])*+"
-_COMMENT = r"(?:\#|//)[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/"
+_NAME = r"(?:[^\W\d]|[^\x00-\x7f])(?:[\w-]|[^\x00-\x7f])*"
+_COMMENT = r"(?:\#|//)[^\n]*+|/\*(?:[^*]++|\*(?!/))*\*/"
 
 CODE = re.compile(
-    rf"""(?:[ \t]|\r(?=\n))*+ (?:
+    rf"""(?:[ \t]|\r(?=\n))* (?:
       (?P<name>{_NAME})
     | (?P<newline>\n)
     | (?P<plain>"[^"\\$%\r\n]*+")
@@ -29,12 +33,12 @@ CODE = re.compile(
 """One token of code after blanks. Names take in every character beyond ASCII; the scanner
 judges them."""
 
-QUOTED_TEXT = re.compile(r'(?:[^"\\$%\r\n]++|\\[^\r\n]|\$\$\{|%%\{|\$(?!\{)|%(?!\{))*+')
-BARE_TEXT = re.compile(r"(?:[^$%]++|\$\$\{|%%\{|\$(?!\{)|%(?!\{))*+")
-FOR_AHEAD = re.compile(rf"(?:[ \t\r\n]|{_COMMENT})*+for(?![\w-])")
+QUOTED_TEXT = re.compile(r'(?:[^"\\$%\r\n]++|\\[^\r\n]|\$\$\{|%%\{|\$(?!\{)|%(?!\{))*')
+BARE_TEXT = re.compile(r"(?:[^$%]++|\$\$\{|%%\{|\$(?!\{)|%(?!\{))*")
+FOR_AHEAD = re.compile(rf"(?:[ \t\r\n]|{_COMMENT})*for(?![\w-])")
 NEXT_ITEM = re.compile(r"\n(?=[^\W\d])")
 UNINDENTED_ITEM = re.compile(
-    r'^[^\W\d][\w-]*+(?:(?:[ \t]++"[^"\n]*+")*+[ \t]*+\{[ \t]*+\r?$|[ \t]*+=[ \t])', re.MULTILINE
+    r'^[^\W\d][\w-]*+(?:(?:[ \t]++"[^"\n]*+")*[ \t]*+\{[ \t]*+\r?$|[ \t]*+=[ \t])', re.MULTILINE
 )
 MISWRITTEN_HEREDOC = re.compile(r"<<-?[ \t]*+[\"']?([\w-]++)[^\n]*+")
 
