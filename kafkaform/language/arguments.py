@@ -79,7 +79,10 @@ def compile_arguments(
         if fault is None and attribute is not None and attribute.name in given:
             first = given[attribute.name].node
             fault = error(
-                node, f'"{name}" and "{first.name}" are the same argument', "Keep one of them."
+                node,
+                f'"{name}" and "{first.name}" are the same argument',
+                f'"{first.name}" is given at {first.range}.',
+                "Keep one of them.",
             )
         if fault is not None:
             report(fault)
@@ -232,7 +235,9 @@ def _argument(argument: Argument, value: Val) -> Value:
     attribute, place = argument.attribute, argument.node.value
     if attribute.secret:
         return _secret(value, attribute, place)
+    hidden = False
     if isinstance(value, Marked | Composite) and (marks := marks_of(value)):
+        hidden = True
         if SECRET in marks or not attribute.sensitive:
             raise _leak(attribute, place)
         value = unmark_deep(value)
@@ -240,18 +245,23 @@ def _argument(argument: Argument, value: Val) -> Value:
     if isinstance(part, Computed):
         raise part.defer()
     if part is not None:
-        raise _leak(attribute, place)
+        raise EvalError(
+            place,
+            f'A secret cannot go into "{attribute.name}"',
+            "Plan, state and audit log show and store this argument as it is.",
+            "Secrets belong into arguments that are made for them, such as password.",
+        )
     fitted = fit(value, attribute.type, place, f'"{argument.node.name}"')
     result = drop_nulls(fitted, attribute.type)
     if attribute.whole:
-        _check_whole(result, attribute, place)
+        _check_whole(result, attribute, place, hidden)
     if attribute.choices and result is not None and result not in attribute.choices:
         choices = ", ".join(attribute.choices)
         raise EvalError(
             place,
-            f'"{argument.node.name}" cannot be "{result}"',
-            f"It is one of {choices}.",
-            near(str(result), attribute.choices),
+            f'"{argument.node.name}" is one of {choices}',
+            "" if hidden else f'It cannot be "{result}".',
+            "" if hidden else near(str(result), attribute.choices),
         )
     return result
 
@@ -308,11 +318,12 @@ def drop_nulls(value: Val, kind: Type) -> Value:
     return lower(value)
 
 
-def _check_whole(value: Value, attribute: Attribute, place: Expression) -> None:
+def _check_whole(value: Value, attribute: Attribute, place: Expression, hidden: bool) -> None:
     if isinstance(value, tuple):
         for item in value:
-            _check_whole(item, attribute, place)
+            _check_whole(item, attribute, place, hidden)
     elif isinstance(value, FrozenMap):
-        _check_whole(tuple(value.values()), attribute, place)
+        _check_whole(tuple(value.values()), attribute, place, hidden)
     elif value is not None and not isinstance(value, int):
-        raise EvalError(place, f'"{attribute.name}" must be a whole number', f"It is {value}.")
+        shown = "" if hidden else f"It is {value}."
+        raise EvalError(place, f'"{attribute.name}" must be a whole number', shown)

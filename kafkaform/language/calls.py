@@ -34,6 +34,7 @@ from .values import (
 LAZY = ("try", "can")
 """Functions whose arguments may fail."""
 TEMPLATE_FILE = "templatefile"
+HIDDEN = "The reason is hidden since an argument is sensitive."
 SPECIAL = (*LAZY, TEMPLATE_FILE)
 
 
@@ -131,7 +132,8 @@ class _Caller:
         try:
             value = convert(value, param.type)
         except ConvertFault as fault:
-            raise self._unsuitable(index, param, str(fault)) from None
+            why = fault.message if marks_of(value) else str(fault)
+            raise self._unsuitable(index, param, why) from None
         if not param.null and isinstance(unmark(value)[0], Null):
             raise self._unsuitable(index, param, "it is null")
         if isinstance(value, str) or param.marked:
@@ -160,7 +162,7 @@ class _Caller:
             message, index = fault.message, fault.argument
         except (ConvertFault, ValueError) as fault:
             message, index = str(fault), None
-        detail = "The reason is hidden since an argument is sensitive." if hide else message
+        detail = HIDDEN if hide else message
         raise EvalError(self._place(index), f"{name}() cannot be computed", detail)
 
     def _check(self, result: Val) -> None:
@@ -215,8 +217,10 @@ def _compile_template_file(node: Call, codes: tuple[Code, ...], context: Context
         except LimitError:
             raise
         except EvalError as fault:
-            line = fault.place.range.line
-            raise EvalError(node, f"{path}:{line}: {fault.summary}", fault.detail) from None
+            where = f"{path}:{fault.place.range.line}"
+            if marks:
+                raise EvalError(node, f"{where} cannot be evaluated", HIDDEN) from None
+            raise EvalError(node, f"{where}: {fault.summary}", fault.detail) from None
         return with_marks(result, marks)
 
     return run

@@ -17,20 +17,20 @@ class Collector:
 
     def __init__(self) -> None:
         self._found: dict[tuple[object, ...], Diagnostic] = {}
-        self._places: Counter[Range] = Counter()
+        self._shown: Counter[tuple[object, ...]] = Counter()
+        self._hidden: Counter[tuple[object, ...]] = Counter()
         self._static: set[Range] = set()
 
     def add(self, fault: Diagnostic) -> None:
         """A fault of evaluation; left out if the text alone showed one at the same place."""
         if fault.range is not None and fault.range in self._static:
             return
-        key = (fault.range, fault.summary, fault.detail, fault.severity)
-        if key in self._found:
+        place = (fault.range, fault.severity)
+        key = (*place, fault.summary, fault.detail)
+        if key in self._found or (fault.range is not None and self._shown[place] >= SAME_PLACE):
+            self._hidden[place] += 1
             return
-        if fault.range is not None:
-            self._places[fault.range] += 1
-            if self._places[fault.range] > SAME_PLACE:
-                return
+        self._shown[place] += 1
         self._found[key] = fault
 
     def add_static(self, faults: Iterable[Diagnostic]) -> None:
@@ -42,20 +42,16 @@ class Collector:
 
     @property
     def diagnostics(self) -> Diagnostics:
-        """All faults by place; the last one of a crowded place says how many more there are."""
-        last: dict[Range, tuple[object, ...]] = {}
-        for key, fault in self._found.items():
-            if fault.range is not None:
-                last[fault.range] = key
-        for place, key in last.items():
-            hidden = self._places[place] - SAME_PLACE
-            if hidden > 0:
-                fault = self._found[key]
-                more = f"{hidden} more faults of this kind are not shown."
-                self._found[key] = replace(fault, detail=f"{fault.detail} {more}".strip())
-                self._places[place] = SAME_PLACE
-        order = sorted(self._found.values(), key=_place)
-        return tuple(order)
+        """All faults by place; the first one of a crowded place says how many more there are."""
+        hidden = dict(self._hidden)
+        shown = []
+        for fault in self._found.values():
+            more = hidden.pop((fault.range, fault.severity), 0)
+            if more:
+                words = "It happens once more" if more == 1 else f"It happens {more} times more"
+                fault = replace(fault, detail=f"{fault.detail} {words} here.".strip())
+            shown.append(fault)
+        return tuple(sorted(shown, key=_place))
 
 
 def _place(fault: Diagnostic) -> tuple[str, int, int]:

@@ -67,7 +67,8 @@ def build(
     declared = _declared(run)
     outputs = _outputs(run, computed)
     told = instructions(found, schemas, context, run.env(), faults.add)
-    check_instructions(told, found, declared, faults.add)
+    addresses = {a: [one.declared.address for one in made] for a, made in run.made.items()}
+    check_instructions(told, found, addresses, faults.add)
     if inputs.partial:
         _count_unset(run)
     return _desired(run, tree, declared, providers, outputs, told, reads)

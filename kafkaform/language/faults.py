@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from ..core.diagnostics import Diagnostic, Range, Severity, suggest
@@ -38,6 +39,23 @@ class EvalError(Exception):
         self.detail = detail
         self.advice = advice
         self.hide = hide
+
+
+@contextmanager
+def hiding(hide: bool) -> Iterator[None]:
+    """Inside, faults keep their place but not their reason, since it may tell a secret."""
+    try:
+        yield
+    except LimitError:
+        raise
+    except EvalError as fault:
+        if not hide:
+            raise
+        raise EvalError(
+            fault.place,
+            "This cannot be evaluated",
+            "The reason is hidden since it depends on a sensitive value.",
+        ) from None
 
 
 class LimitError(EvalError):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.address import Address
-from ..core.resource import Declared, Import, Moved, Removed
+from ..core.resource import Import, Moved, Removed
 from ..core.schema import STRING
 from ..syntax.nodes import Block, Expression
 from .addresses import address_of
@@ -109,16 +109,22 @@ def _import(block: ImportBlock, types: Mapping[str, object], context: Context, e
 
 
 def check_instructions(
-    made: Instructions, found: Declarations, declared: Sequence[Declared], report: Report
+    made: Instructions,
+    found: Declarations,
+    declared: Mapping[Address, Sequence[Address]],
+    report: Report,
 ) -> None:
-    """Report instructions that contradict the declared objects or each other."""
-    exact = {str(item.address) for item in declared}
+    """Report instructions that contradict what is declared, or each other. declared: resource
+    -> its instances, of the resources without faults."""
+    exact = {str(address) for addresses in declared.values() for address in addresses}
     blocks: Mapping[str, Block] = {str(a): r.block for a, r in found.resources.items()}
     for removed, item in zip(made.removed, found.removed, strict=False):
         _check_gone(removed.source, exact, blocks, item.source, "Remove that block", report)
     for moved, move in zip(made.moved, found.moved, strict=False):
         _check_moved(moved, move.source, exact, blocks, report)
-    _check_imports(made, found, exact, report)
+    faulty = found.resources.keys() - declared.keys()
+    imports = [one for one in made.imports if one.target.resource not in faulty]
+    _check_imports(imports, found, exact, report)
 
 
 def _check_gone(
@@ -159,11 +165,11 @@ def _check_moved(
 
 
 def _check_imports(
-    made: Instructions, found: Declarations, exact: set[str], report: Report
+    imports: Sequence[Import], found: Declarations, exact: set[str], report: Report
 ) -> None:
     places = {header(block.block).range: block for block in found.imports}
     seen: dict[Address, Import] = {}
-    for one in made.imports:
+    for one in imports:
         place = header(places[one.range].block)
         if str(one.target) not in exact:
             advice = near(str(one.target), exact) or "Write a resource block for it."

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ..core.schema import ANY
 from ..syntax.nodes import AttrSplat, Expression, ForObject, ForTuple, FullSplat
 from .code import ITEM, Code, Context, Env, weight
-from .faults import EvalError, Place
+from .faults import EvalError, Place, hiding
 from .operators import object_key, truth_of
 from .types import describe_value
 from .values import (
@@ -92,7 +92,8 @@ def compile_for_tuple(node: ForTuple, context: Context) -> Code:
 
     def run(env: Env) -> Val:
         environments, marks = passes.run(env)
-        items = tuple([code(inner) for inner in environments])
+        with hiding(bool(marks)):
+            items = tuple([code(inner) for inner in environments])
         return with_marks(TupleVal(items), UNMARKED.union(*marks))
 
     return run
@@ -105,14 +106,15 @@ def compile_for_object(node: ForObject, context: Context) -> Code:
     def run(env: Env) -> Val:
         environments, marks = passes.run(env)
         groups: dict[str, list[Val]] = {}
-        for inner in environments:
-            raw, key_marks = unmark(key_code(inner))
-            if key_marks:
-                marks.append(key_marks)
-            key = object_key(raw, node.result_key)
-            if key in groups and not node.group:
-                raise _duplicate(node, None if key_marks else key)
-            groups.setdefault(key, []).append(code(inner))
+        with hiding(bool(marks)):
+            for inner in environments:
+                raw, key_marks = unmark(key_code(inner))
+                if key_marks:
+                    marks.append(key_marks)
+                key = object_key(raw, node.result_key)
+                if key in groups and not node.group:
+                    raise _duplicate(node, None if marks else key)
+                groups.setdefault(key, []).append(code(inner))
         if node.group:
             grouped: dict[str, Val] = {k: TupleVal(tuple(v)) for k, v in groups.items()}
             return with_marks(ObjectVal(grouped), UNMARKED.union(*marks))
@@ -147,9 +149,10 @@ def compile_splat(node: AttrSplat | FullSplat, context: Context) -> Code:
         env.budget.charge(len(source.items) * cost, node)
         inner = env.inner()
         items = []
-        for item in source.items:
-            inner.names[ITEM] = item
-            items.append(each(inner))
+        with hiding(bool(marks)):
+            for item in source.items:
+                inner.names[ITEM] = item
+                items.append(each(inner))
         return with_marks(_result(node, source, tuple(items)), marks)
 
     return run

@@ -76,7 +76,8 @@ def _named(run: Run, nodes: Iterable[Expression]) -> list[str]:
 
 
 def _cycle_fault(run: Run, cycle: list[str]) -> Diagnostic:
-    chain = [f"{name} ({_place(run, name)})" for name in cycle]
+    shown = cycle if len(cycle) <= 12 else [*cycle[:10], cycle[-1]]
+    chain = [f"{name} ({_place(run, name)})" for name in shown]
     first = cycle[0]
     node = (
         run.found.locals[first[6:]]
@@ -195,7 +196,7 @@ def _explicit(run: Run, block: ResourceBlock) -> set[Address]:
         if address.resource in run.found.resources:
             needs.add(address)
         else:
-            known = [str(one) for one in run.found.resources]
+            known = [str(one) for one in run.found.resources if one != block.address]
             advice = near(str(address.resource), known)
             run.faults.add(error(node, f"{address} is not declared", advice=advice))
     return needs

@@ -9,7 +9,7 @@ from ..core.value import SecretRef
 from ..syntax.nodes import Expression, Template, TemplateFor, TemplateIf
 from .code import Code, Context, Env, weight
 from .convert import convert
-from .faults import ConvertFault, EvalError, LimitError, Place
+from .faults import ConvertFault, EvalError, LimitError, Place, hiding
 from .limits import LIMITS
 from .loops import iterate
 from .operators import secret_misuse, truth_of
@@ -108,14 +108,15 @@ def compile_for(node: TemplateFor, context: Context) -> Code:
         env.budget.admit(count, node)
         inner = env.inner()
         pieces: list[str] = []
-        for key, item in pairs:
-            env.budget.charge(cost, node)
-            if node.key is not None:
-                inner.names[node.key] = key
-            inner.names[node.value] = item
-            piece, own = piece_of(body(inner), node)
-            pieces.append(piece)
-            marks |= own
+        with hiding(bool(marks)):
+            for key, item in pairs:
+                env.budget.charge(cost, node)
+                if node.key is not None:
+                    inner.names[node.key] = key
+                inner.names[node.value] = item
+                piece, own = piece_of(body(inner), node)
+                pieces.append(piece)
+                marks |= own
         return with_marks(joined(pieces, node), marks)
 
     return run

@@ -27,7 +27,6 @@ from .faults import (
     as_diagnostic,
     error,
     near,
-    warning,
 )
 from .limits import Budget
 from .operators import truth_of
@@ -157,7 +156,13 @@ def _from_file(
             yield name, _Source(item.range.file, item, item.value)
         else:
             advice = near(name, blocks) or f'Declare it with variable "{name}" {{ }}.'
-            faults.append(warning(item, f'No variable "{name}" is declared', advice=advice))
+            faults.append(_undeclared(item, name, advice))
+
+
+def _undeclared(item: Place, name: str, advice: str) -> Diagnostic:
+    """Without the source line: the value may be a secret whose name is misspelt."""
+    summary = f'No variable "{name}" is declared'
+    return Diagnostic(Severity.WARNING, summary, range=item.range, advice=advice)
 
 
 def _from_argument(
@@ -194,7 +199,7 @@ def _value(block: VariableBlock, source: _Source | None, context: Context) -> Va
         value = _given(block, source, context)
     if value is None or (isinstance(value, Null) and not block.nullable):
         if block.default is not None:
-            place, value = block.default, constant(block.default, context)
+            place, value = block.default, _constant(block, block.default, context)
         elif value is None:
             raise Unset
     if isinstance(value, Null) and not block.nullable:
@@ -206,7 +211,7 @@ def _value(block: VariableBlock, source: _Source | None, context: Context) -> Va
         raise EvalError(
             place,
             f'The value of the variable "{block.name}" does not fit its type',
-            f"Here {fault}{origin}.",
+            f"Here {fault.message if block.sensitive else fault}{origin}.",
             hide=block.sensitive,
         ) from None
     if not block.sensitive:
@@ -225,6 +230,11 @@ def _given(block: VariableBlock, source: _Source, context: Context) -> Val:
             summary = f'The value of the variable "{block.name}" given by {source.origin} '
             why = "" if block.sensitive else faults[0].summary
             raise EvalError(source.place, summary + "is not an expression", why)
+    return _constant(block, node, context)
+
+
+def _constant(block: VariableBlock, node: Expression, context: Context) -> Val:
+    """The value of an expression; faults of sensitive variables do not show the source line."""
     try:
         return constant(node, context)
     except EvalError as fault:

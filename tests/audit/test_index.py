@@ -103,6 +103,16 @@ def test_a_dead_run_is_open(sink: MemorySink, log: Journal) -> None:
     }
 
 
+def test_a_saved_open_run_keeps_its_plan(sink: MemorySink, log: Journal) -> None:
+    """A run whose outcomes are all in the state can still be resumed."""
+    story.conclude(log, ORDERS)
+    story.end(log, complete=False)
+    run = read(sink, saved=log.head).open_run
+    assert run is not None
+    assert run.plan == PLAN
+    assert list(run.outcomes) == [ORDERS.step]
+
+
 def test_an_incomplete_end_leaves_the_run_open(sink: MemorySink, log: Journal) -> None:
     """Only a complete end closes a run."""
     story.end(log, complete=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -274,6 +275,22 @@ def test_deleted_lock_file_does_not_admit_two(backend: LocalBackend) -> None:
         shutil.rmtree(backend.path.parent / ".kafkaform")
         with backend.lock(INFO, 0, CLOCK), pytest.raises(Locked):
             backend.lock(INFO, 0, CLOCK).__enter__()
+
+
+def test_lock_file_deleted_while_it_is_taken(
+    backend: LocalBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock on a file that was deleted in that instant excludes nobody, so it is taken anew."""
+    flock = fcntl.flock
+
+    def delete_then_lock(descriptor: int, operation: int) -> None:
+        monkeypatch.undo()
+        (backend.path.parent / ".kafkaform" / "lock").unlink()
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", delete_then_lock)
+    with backend.lock(INFO, 0, CLOCK), pytest.raises(Locked, match="ada"):
+        backend.lock(INFO, 0, CLOCK).__enter__()
 
 
 def test_garbled_owner_is_still_a_lock(backend: LocalBackend) -> None:

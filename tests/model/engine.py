@@ -1,0 +1,310 @@
+"""The engine in one process: the command line's own apply on a simulated cluster.
+
+Nothing is replaced but the world: brokers, disk, clock and terminal. A `House` outlives the
+processes that die in it; each call of `plan` or `apply` is one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedClock, SimulatedCluster, Topic
+
+from kafkaform.apply.recover import Recovered
+from kafkaform.audit.chain import verify
+from kafkaform.audit.event import Record
+from kafkaform.audit.index import Index
+from kafkaform.cli import applying, planning, workspace
+from kafkaform.cli.scene import Applied, Ask
+from kafkaform.core.address import parse_address
+from kafkaform.core.canonical import digest
+from kafkaform.core.diagnostics import Range
+from kafkaform.core.progress import Report as ReportTo
+from kafkaform.core.progress import silent
+from kafkaform.core.resource import (
+    Declared,
+    Desired,
+    Identity,
+    Import,
+    Lifecycle,
+    Moved,
+    Output,
+    ProviderConfig,
+    Removed,
+)
+from kafkaform.core.value import FrozenMap, SecretRef, freeze
+from kafkaform.plan.codec import encode, to_data
+from kafkaform.plan.model import Mode, Options, Plan
+from kafkaform.provider.contract import Provider, Session
+from kafkaform.state.model import Row, State, new_state
+
+from .store import Fate, MemoryBackend, MemorySink
+
+PLACE = Range("main.kf.hcl", 1, 1, 1, 1)
+KAFKA = "kafka"
+TIMEOUT = 4
+"""Seconds that the simulated cluster may take for a request: the code path is the real one."""
+
+
+# ── what a configuration says ───────────────────────────────────────────────────────────
+
+
+def identity(name: str, kind: str = "kafka_topic", instance: str = KAFKA) -> Identity:
+    return Identity(instance, kind, name)
+
+
+def topic(
+    name: str,
+    partitions: int | None = 1,
+    config: Mapping[str, str | None] | None = None,
+    *,
+    address: str = "",
+    depends_on: tuple[str, ...] = (),
+    lifecycle: Lifecycle = Lifecycle(),
+    owner: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    **attributes: Any,
+) -> Declared:
+    """A declared topic, as the language hands it over; its address is `kafka_topic.NAME`."""
+    whole = {
+        "name": name,
+        "partitions": partitions,
+        "replication_factor": None,
+        "replica_assignment": None,
+        "config": config,
+        "config_mode": "authoritative",
+        "managed_replication_factor": None,
+        **attributes,
+    }
+    return Declared(
+        identity(name),
+        parse_address(address or f"kafka_topic.{name}"),
+        FrozenMap({key: freeze(value) for key, value in whole.items()}),
+        PLACE,
+        lifecycle,
+        tuple(map(parse_address, depends_on)),
+        owner,
+        FrozenMap(labels or {}),
+    )
+
+
+def topic_config(
+    name: str, config: Mapping[str, str | None], *, depends_on: tuple[str, ...] = ()
+) -> Declared:
+    """Declared configs of a topic that is declared elsewhere."""
+    return Declared(
+        identity(name, "kafka_topic_config"),
+        parse_address(f"kafka_topic_config.{name}"),
+        FrozenMap(topic=name, config=FrozenMap(config)),
+        PLACE,
+        depends_on=tuple(map(parse_address, depends_on)),
+    )
+
+
+def removed(address: str, *, destroy: bool = False) -> Removed:
+    return Removed(parse_address(address), destroy, PLACE)
+
+
+def moved(source: str, target: str) -> Moved:
+    return Moved(parse_address(source), parse_address(target), PLACE)
+
+
+def imported(address: str, key: str) -> Import:
+    return Import(parse_address(address), key, PLACE)
+
+
+def desired(
+    *declared: Declared,
+    removed: tuple[Removed, ...] = (),
+    moved: tuple[Moved, ...] = (),
+    imports: tuple[Import, ...] = (),
+    outputs: tuple[Output, ...] = (),
+    timeout: int = TIMEOUT,
+    **settings: Any,
+) -> Desired:
+    """A configuration with one provider block."""
+    config = FrozenMap({"operation_timeout": timeout, **settings})
+    providers = {KAFKA: ProviderConfig(KAFKA, KAFKA, config, PLACE)}
+    said = (declared, removed, moved, imports, outputs)
+    text = digest([to_data(part) for part in said])
+    return Desired(declared, providers, removed, moved, imports, outputs, digest=text)
+
+
+# ── the world ───────────────────────────────────────────────────────────────────────────
+
+Mutation = Callable[[str, Topic | None, Topic | None, bool], None]
+"""(name, before, after, late): one topic's change by the engine, just before it is committed."""
+
+
+class WatchedCluster(SimulatedCluster):
+    """A cluster that tells the engine's own changes from those of others."""
+
+    def __init__(self, *, brokers: int, clock: SimulatedClock) -> None:
+        super().__init__(brokers=brokers, clock=clock)
+        self.on_own: Mutation = lambda name, before, after, late: None
+        self._others = self._late_now = False
+
+    @contextmanager
+    def others(self) -> Iterator[Any]:
+        """Edits inside are made by somebody else."""
+        self._land()
+        self._others = True
+        try:
+            yield self.outside
+        finally:
+            self._others = False
+
+    def commit(self, changes: dict[str, Topic | None]) -> None:
+        if not self._others:
+            for name, after in changes.items():
+                self.on_own(name, self._topics.get(name), after, self._late_now)
+        super().commit(changes)
+
+    def _land(self) -> None:
+        self._late_now = True
+        try:
+            super()._land()
+        finally:
+            self._late_now = False
+
+
+@dataclass(slots=True)
+class Screen:
+    """Approves everything and keeps what it was shown. gap: done between plan and approval."""
+
+    gap: Callable[[Plan], None] = lambda plan: None
+    answer: bool = True
+    progress: ReportTo = silent
+    plans: list[Plan] = field(default_factory=list)
+    recoveries: list[Recovered] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def recovered(self, found: Recovered) -> None:
+        self.recoveries.append(found)
+
+    def plan(self, plan: Plan) -> None:
+        self.plans.append(plan)
+
+    def approve(self, plan: Plan) -> bool:
+        self.gap(plan)
+        return self.answer
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """The folder that a configuration was read from, as far as an apply asks."""
+
+    folder: Path = Path("/")
+
+    def secret(self, ref: SecretRef) -> str | None:
+        return None
+
+    def outputs(self, said: Desired, sessions: Mapping[str, Session]) -> tuple[Output, ...]:
+        return said.outputs
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPlan:
+    """A plan file that is not on a disk."""
+
+    data: bytes
+
+    def read_bytes(self) -> bytes:
+        return self.data
+
+
+
+
+@dataclass(slots=True)
+class House:
+    """One state, one log and one cluster, in which processes live and die."""
+
+    clock: SimulatedClock
+    cluster: WatchedCluster
+    fate: Fate
+    backend: MemoryBackend
+    sink: MemorySink
+    screen: Screen = field(default_factory=Screen)
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+
+    @property
+    def state(self) -> State:
+        return self.backend.load().state or new_state("")
+
+    def row(self, name: str, kind: str = "kafka_topic") -> Row | None:
+        return self.state.objects.get(identity(name, kind))
+
+    @property
+    def index(self) -> Index:
+        """The whole log, every record checked against the state's anchor."""
+        return workspace.read_log(cast(Any, self.sink), self.backend.load().state)
+
+    def records(self, *kinds: str) -> list[Record]:
+        return [record for record in self.sink.records if record.kind in kinds]
+
+    def check_log(self) -> None:
+        """The chain holds, and the state's anchor is in it."""
+        state = self.backend.load().state
+        verdict = verify(self.sink.lines(), state.audit_head if state else None)
+        assert verdict.ok, verdict
+
+
+def house(*, brokers: int = 1) -> House:
+    """A new cluster, an empty disk, a clock that only moves when somebody waits."""
+    clock, fate = SimulatedClock(), Fate()
+    cluster = WatchedCluster(brokers=brokers, clock=clock)
+    built = House(clock, cluster, fate, MemoryBackend(fate), MemorySink(fate))
+    built.providers = {KAFKA: MemoryProvider(cluster)}
+    return built
+
+
+# ── processes ───────────────────────────────────────────────────────────────────────────
+
+
+def space(where: House, said: Desired) -> workspace.Workspace:
+    """The workspace of one process."""
+    providers = {name: where.providers[name] for name in said.providers}
+    return workspace.Workspace(
+        configuration=cast(Any, Configuration()),
+        desired=said,
+        providers=providers,
+        backend=cast(Any, where.backend),
+        sink=cast(Any, where.sink),
+        clock=where.clock,
+    )
+
+
+def plan(where: House, said: Desired, options: Options = Options()) -> Plan:
+    """What `kafkaform plan` shows."""
+    return planning.read_only_plan(space(where, said), options, silent)
+
+
+def apply(
+    where: House,
+    said: Desired,
+    options: Options = Options(),
+    *,
+    saved: Plan | None = None,
+    expect: str | None = None,
+    fail_on: tuple[str, ...] = (),
+    gap: Callable[[Plan], None] | None = None,
+) -> Applied:
+    """What `kafkaform apply` does. saved: a plan file; expect: a reviewed token; gap: what
+    happens in the world between the plan and its approval."""
+    where.screen = Screen() if gap is None else Screen(gap)
+    ask = Ask(
+        options,
+        plan_file=cast(Any, SavedPlan(encode(saved))) if saved else None,
+        expect=expect,
+        how=None if gap else "auto_approve",
+        fail_on=fail_on,
+        confirm=(where.cluster.id,) if options.mode is Mode.DESTROY else (),
+    )
+    return applying.apply(space(where, said), ask, where.screen)

@@ -1,0 +1,169 @@
+"""What must hold of every change that reaches the cluster, and of every state and log.
+
+"Nothing lost" (NL1–NL5): each mutation has an earlier durable intent and is part of an approved
+plan; what is ours and what is live agree, or a plan lists the difference; each intent ends once;
+the log verifies; a state is wholly old or wholly new.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from kafkaform_providers.kafka.memory import Topic
+
+from kafkaform.audit.index import TERMINAL, of_run
+from kafkaform.core.change import Action
+from kafkaform.core.resource import Desired
+from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.plan.diff import dotted, flatten
+from kafkaform.plan.model import Mode, Plan
+from kafkaform.state.codec import decode
+from kafkaform.state.model import State
+
+from .engine import House, identity
+
+
+def shape(topic: Topic | None) -> dict[str, Value]:
+    """The paths of a live topic, written with dots."""
+    if topic is None:
+        return {}
+    whole = FrozenMap(
+        name=topic.name,
+        partitions=topic.partitions,
+        replication_factor=topic.replication_factor,
+        config=topic.config,
+    )
+    return {dotted(path): value for path, value in flatten(whole).items()}
+
+
+@dataclass(slots=True)
+class Witness:
+    """Sits on the wire between engine and cluster. ours: topic ids that the engine may touch;
+    made: topic id -> name of those that it created."""
+
+    house: House
+    ours: set[str] = field(default_factory=set)
+    made: dict[str, str] = field(default_factory=dict)
+    states: int = 0
+
+    def __post_init__(self) -> None:
+        self.house.cluster.on_own = self.mutation
+
+    # ── at each mutation ────────────────────────────────────────────────────────────────
+
+    def mutation(self, name: str, before: Topic | None, after: Topic | None, late: bool) -> None:
+        """NL1, NL3: an approved, durable intent says exactly this; and the topic is ours."""
+        self._learn()
+        if shape(before) == shape(after) and before and after and before.id == after.id:
+            return
+        intents = [r for r in self.house.records("intent") if r.body["key"] == name]
+        approved = {(r.run, r.body["approval"]) for r in self.house.records("approval")}
+        said = [
+            r.body
+            for r in intents
+            if (r.run, r.body["approval"]) in approved and _says(r.body, before, after)
+        ]
+        assert said, f"nobody announced {shape(before)} -> {shape(after)}: {intents}"
+        if before is None:
+            assert after is not None
+            self.ours.add(after.id)
+            self.made[after.id] = name
+            return
+        # A delayed request by name can hit a topic that somebody recreated: only deletes go by id.
+        if after is None or not late:
+            assert before.id in self.ours, f"{name} is not ours: {shape(before)}"
+
+    def _learn(self) -> None:
+        for data in self.house.backend.versions[self.states :]:
+            self.ours |= {row.incarnation or "" for row in decode(data, "").objects.values()}
+        self.states = len(self.house.backend.versions)
+        self.ours |= {
+            r.body["incarnation"]
+            for r in self.house.records("intent")
+            if r.body["adopts"] and r.body["incarnation"]
+        }
+
+    # ── at each plan ────────────────────────────────────────────────────────────────────
+
+    def plan(self, plan: Plan, said: Desired, state: State) -> None:
+        """No plan deletes what is protected, not ours, or declared."""
+        declared = {item.identity for item in said.declared}
+        for change in plan.effective:
+            if change.action is not Action.DELETE:
+                continue
+            row = state.objects[change.identity]
+            assert change.incarnation == row.incarnation
+            assert row.protected != "explicit"
+            if plan.options.mode is Mode.NORMAL:
+                assert change.identity not in declared
+                assert row.protected == "no" or change.reason == "removed block"
+            for step in change.steps:
+                assert step.payload["topic_id"] == row.incarnation
+
+    # ── at any time ─────────────────────────────────────────────────────────────────────
+
+    def storage(self) -> None:
+        """NL4, NL5: the chain holds up to the state's anchor; every state is whole, and serials
+        only go up; no intent ends twice."""
+        self.house.check_log()
+        serials = [decode(data, "").serial for data in self.house.backend.versions]
+        assert serials == sorted(serials)
+        ends = Counter(
+            (of_run(r), r.body["step"], r.body["attempt"])
+            for r in self.house.records("outcome", "recover")
+            if r.body.get("outcome") in TERMINAL
+        )
+        intents = {(r.run, r.body["step"], r.body["attempt"]) for r in self.house.records("intent")}
+        assert not [key for key, count in ends.items() if count > 1]
+        assert ends.keys() <= intents
+
+    # ── after a run that ended ──────────────────────────────────────────────────────────
+
+    def settled(self, after: Plan) -> None:
+        """NL2, NL4 when nothing is open: state and cluster agree, or a plan lists it.
+
+        after: a plan that was made when every broker shows everything.
+        """
+        assert self.house.index.open_intents == ()
+        listed = {change.identity for change in after.changes}
+        live = self.house.cluster.topics
+        for ident, row in self.house.state.objects.items():
+            if ident in listed:
+                continue
+            topic = live[ident.key]
+            assert topic.id == row.incarnation
+            recorded = {dotted(p): v for p, v in flatten(row.attributes or EMPTY).items()}
+            assert recorded == {k: v for k, v in shape(topic).items() if k in recorded}
+        self._nothing_lost()
+
+    def _nothing_lost(self) -> None:
+        """What we made and still lives is in the state, unless a reviewed change let it go."""
+        live = {topic.id for topic in self.house.cluster.topics.values()}
+        recorded = {row.incarnation for row in self.house.state.objects.values()}
+        let_go = {
+            r.body["incarnation"]
+            for r in self.house.records("outcome", "recover")
+            if r.body.get("outcome") == "applied" and r.body["action"] == "forget"
+        }
+        for made, name in self.made.items():
+            if made in live:
+                known = made in recorded or made in let_go
+                other = self.house.state.objects.get(identity(name))
+                assert known, f"{name} was made by us and forgotten; recorded: {other}"
+
+
+def _says(intent: FrozenMap, before: Topic | None, after: Topic | None) -> bool:
+    """True if this intent announces exactly this change of a topic."""
+    if after is None:
+        return intent["action"] == "delete" and before and intent["incarnation"] == before.id
+    if before is None:
+        target = intent["target"] or EMPTY
+        wanted = {dotted(p): v for p, v in flatten(target).items()}
+        return intent["action"] == "create" and wanted == shape(after)
+    old, new = shape(before), shape(after)
+    paths = {item["path"]: item["after"] for item in intent["paths"]}
+    changed = [p for p in old.keys() | new.keys() if old.get(p) != new.get(p)]
+    return intent["action"] == "update" and all(
+        path in paths and paths[path] == new.get(path) for path in changed
+    )
