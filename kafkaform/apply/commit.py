@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ..core.change import Action, Change, Outcome, Path
@@ -23,15 +24,14 @@ def committed(
     """
     if change.action in GONE:
         return None
-    new = change.action is Action.CREATE or change.adopts or row is None
-    incarnation = outcome.incarnation or (row.incarnation if row else None) or change.incarnation
-    if new and row is not None and row.origin == seq:
-        new = False
+    taken = change.action is Action.CREATE or change.adopts
+    incarnation = outcome.incarnation or change.incarnation
+    same = row if row is not None and row.incarnation == incarnation else None
     return Row(
         identity=change.identity,
         owners=change.row_after.owners,
-        origin=seq if new or row is None else row.origin,
-        attributes=_attributes(row, change, paths),
+        origin=seq if taken or row is None else row.origin,
+        attributes=_attributes(same, change, paths),
         incarnation=incarnation,
         protected=change.row_after.protected or "no",
         owner=change.owner,
@@ -51,9 +51,19 @@ def refreshed(row: Row, change: Change) -> Row:
 
 
 def _attributes(row: Row | None, change: Change, paths: tuple[Path, ...]) -> FrozenMap:
+    """row: of this very object, if there is one already; of the others nothing is kept."""
     after = change.after or EMPTY
-    whole = change.action is Action.CREATE or not change.steps
-    if whole:
+    if not change.steps:
         return set_only(after)
-    base = row.attributes if row is not None and not change.adopts else change.before or EMPTY
-    return set_only(lay_over(base, paths, after))
+    if row is not None:
+        return set_only(lay_over(row.attributes, _within(paths, after), after))
+    if change.before is not None:
+        return set_only(lay_over(change.before, _within(paths, after), after))
+    done = set(paths)
+    rest = [path for step in change.steps for path in step.paths if path not in done]
+    return set_only(lay_over(after, _within(rest, after), EMPTY))
+
+
+def _within(paths: Iterable[Path], attributes: FrozenMap) -> list[Path]:
+    """The paths that are attributes; owner and labels have members of their own in a row."""
+    return [path for path in paths if path[0] in attributes]

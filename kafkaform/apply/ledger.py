@@ -71,7 +71,7 @@ class Ledger:
         if not entries:
             return
         records = self.journal.write_all(entries)
-        self.take_in(plan, list(zip(results, records, strict=True)))
+        self.save(taken_in(self.state, plan, list(zip(results, records, strict=True))))
 
     def _intent(self, plan: Plan, result: Result) -> FrozenMap:
         change = result.change
@@ -103,24 +103,6 @@ class Ledger:
             attempt=result.attempt,
         )
 
-    def take_in(self, plan: Plan, results: Sequence[tuple[Result, Record]]) -> None:
-        """Lay the applied ones of these steps over the state and save it."""
-        rows: dict[Identity, Row | None] = {}
-        state = self.state
-        for result, record in results:
-            if result.outcome.status is not OutcomeStatus.APPLIED:
-                continue
-            identity = result.step.identity
-            row = rows[identity] if identity in rows else state.objects.get(identity)
-            paths = result.step.paths
-            rows[identity] = committed(row, result.change, paths, result.outcome, record.seq)
-            scope = plan.instances[identity.instance].facts.scope_id
-            if state.providers.get(identity.instance) != scope:
-                state = with_scope(state, identity.instance, scope)
-        kept = [row for row in rows.values() if row is not None]
-        gone = [identity for identity, row in rows.items() if row is None]
-        self.save(put_all(state, kept, gone))
-
     def refresh(self, changes: Sequence[Change]) -> None:
         """Note what is live today for objects that need nothing."""
         rows = [
@@ -151,3 +133,24 @@ class Ledger:
             f"audit log",
             "Make the state writable again and run apply: it takes the outcomes from the log.",
         )
+
+
+def taken_in(state: State, plan: Plan, results: Sequence[tuple[Result, Record]]) -> State:
+    """The state with the applied ones of these steps laid over it.
+
+    results: each with the record that proves it.
+    """
+    rows: dict[Identity, Row | None] = {}
+    for result, record in results:
+        if result.outcome.status is not OutcomeStatus.APPLIED:
+            continue
+        identity = result.step.identity
+        row = rows[identity] if identity in rows else state.objects.get(identity)
+        rows[identity] = committed(
+            row, result.change, result.step.paths, result.outcome, record.seq
+        )
+        scope = plan.instances[identity.instance].facts.scope_id
+        if state.providers.get(identity.instance) != scope:
+            state = with_scope(state, identity.instance, scope)
+    kept = [row for row in rows.values() if row is not None]
+    return put_all(state, kept, [identity for identity, row in rows.items() if row is None])

@@ -24,7 +24,7 @@ from ..plan.diff import flatten
 from ..plan.model import Plan
 from ..provider.contract import ResourceType, Session
 from .judge import Judgement, judge
-from .ledger import Ledger, bookkeeping
+from .ledger import Ledger, bookkeeping, taken_in
 from .report import Result
 from .settle import patience, settle
 
@@ -82,14 +82,17 @@ def _plan(run: str, found: Index) -> Plan:
 
 
 def _take_in(unsaved: Iterable[Record], plans: Mapping[str, Plan], ledger: Ledger) -> int:
-    count = 0
+    """One save for all runs: it moves the state's anchor past every one of these records."""
+    state, count = ledger.state, 0
     for run, records in _by_run(unsaved).items():
         pairs = steps_of(plans[run])
         results = [
             (Result(*pairs[r.body["step"]], outcome_of(r), r.body["attempt"]), r) for r in records
         ]
-        ledger.take_in(plans[run], results)
+        state = taken_in(state, plans[run], results)
         count += len(results)
+    if count:
+        ledger.save(state)
     return count
 
 

@@ -43,7 +43,8 @@ def loads(text: str | bytes) -> Value:
         raise CanonicalError("nested too deeply") from None
     except (ValueError, UnicodeDecodeError) as error:
         raise CanonicalError(str(error)) from None
-    return freeze(plain)
+    frozen: Value = _frozen(plain)
+    return frozen
 
 
 def digest(value: Any) -> str:
@@ -92,7 +93,8 @@ def number_text(number: Decimal | int) -> str:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Any:
-    result = dict(pairs)
+    """Called innermost first, so only lists are left to be frozen here."""
+    result = {key: _frozen(value) for key, value in pairs}
     if len(result) != len(pairs):
         raise CanonicalError("an object has the same key twice")
     if result.keys() == {SECRET} and isinstance(result[SECRET], str):
@@ -101,10 +103,15 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
     return FrozenMap(result)
 
 
-def _number(text: str) -> Decimal:
-    if len(text) > MAX_DIGITS:
-        raise CanonicalError("a number has too many digits")
-    return Decimal(text)
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _number(text: str) -> Value:
+    # We never write exponents, and 1e999999999 would be a number of a gigabyte.
+    if len(text) > MAX_DIGITS or "e" in text.lower():
+        raise CanonicalError("a number has too many digits or an exponent")
+    return freeze(Decimal(text))
 
 
 def _integer(text: str) -> int:
