@@ -1,15 +1,18 @@
-"""One real broker for the whole run, and the switches that make a test run honest."""
+"""One real broker for the whole run, shared by all of its processes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 
 import pytest
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import probe
+from kafkaform.core.errors import Locked
+
+WAIT_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -17,19 +20,37 @@ class Broker:
     """A running sandbox: `admin` is a super user, `ci` has no rights at all."""
 
     bootstrap: str
-    admin_password: str
-    ci_password: str
     cluster_id: str
+    admin_password: str = field(repr=False)
+    ci_password: str = field(repr=False)
     admin_user: str = "admin"
     ci_user: str = "ci"
 
 
+def sandbox_name(config: pytest.Config) -> str:
+    """The same in every worker of one run, another in every run."""
+    worker = getattr(config, "workerinput", {})
+    return f"tests-{worker.get('testrunuid', os.getpid())}"[:40]
+
+
 @pytest.fixture(scope="session")
-def broker() -> Iterator[Broker]:
-    """Kafka 4.3.1, started once for all tests and ended after them."""
-    name = f"tests-{os.getpid()}"
-    box = sandbox.up(sandbox.Options(name), probe)
-    try:
-        yield Broker(box.bootstrap, box.admin_password, box.ci_password, box.cluster_id)
-    finally:
-        sandbox.down(name)
+def broker(pytestconfig: pytest.Config) -> Broker:
+    """Kafka 4.3.1, started by whoever needs it first and ended when the run ends."""
+    options = sandbox.Options(sandbox_name(pytestconfig))
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            box = sandbox.up(options, probe)
+            return Broker(box.bootstrap, box.cluster_id, box.admin_password, box.ci_password)
+        except Locked:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The process that started the run ends its broker."""
+    if not hasattr(config, "workerinput"):
+        session = config.pluginmanager.get_plugin("dsession")
+        uid = getattr(getattr(session, "nodemanager", None), "testrunuid", None)
+        sandbox.down(f"tests-{uid or os.getpid()}"[:40])

@@ -51,17 +51,16 @@ def refreshed(row: Row, change: Change) -> Row:
 
 
 def _attributes(row: Row | None, change: Change, paths: tuple[Path, ...]) -> FrozenMap:
-    """row: of this very object, if there is one already; of the others nothing is kept."""
+    """As planned, but what other steps of the change have still to write is as it was.
+
+    row: of this very object, if there is one already; of the others nothing is kept.
+    """
     after = change.after or EMPTY
     if not change.steps:
         return set_only(after)
-    if row is not None:
-        return set_only(lay_over(row.attributes, _within(paths, after), after))
-    if change.before is not None:
-        return set_only(lay_over(change.before, _within(paths, after), after))
-    done = set(paths)
+    done, was = set(paths), row.attributes if row is not None else change.before or EMPTY
     rest = [path for step in change.steps for path in step.paths if path not in done]
-    return set_only(lay_over(after, _within(rest, after), EMPTY))
+    return set_only(lay_over(after, _within(rest, after), was))
 
 
 def _within(paths: Iterable[Path], attributes: FrozenMap) -> list[Path]:

@@ -7,7 +7,7 @@ applied. The first signal ends the run after the batch in flight.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..core.change import Action, Batch, Change, Outcome, OutcomeStatus, Step
@@ -197,13 +197,11 @@ def _batch(
     """Send one batch; again, later, only what the broker certainly did not do."""
     facts = run.sessions[batch.instance].facts
     give_up = run.clock.monotonic() + THROTTLE_PATIENCE * patience(facts)
-    ambiguous: set[str] = set()
     attempt = 1
     todo = batch.steps
     while todo:
         run.stop.check()
-        sent = _once(run, replace(batch, steps=todo), pairs, attempt, ambiguous)
-        results.update({result.step.id: result for result in sent})
+        sent = _once(run, replace(batch, steps=todo), pairs, results, attempt)
         again = [r for r in sent if _may_repeat(r)]
         if not again or run.clock.monotonic() >= give_up:
             break
@@ -218,47 +216,56 @@ def _once(
     run: Run,
     batch: Batch,
     pairs: Mapping[str, tuple[Change, Step]],
+    results: dict[str, Result],
     attempt: int,
-    ambiguous: set[str],
 ) -> tuple[Result, ...]:
-    """Intent, send, settle, record. ambiguous: steps that once had no clear answer."""
+    """Intent, send, settle, record. Whatever ends it early, `results` says what is known."""
     session = run.sessions[batch.instance]
-    planned = [Result(*pairs[s.id], skipped(s.id, ""), attempt) for s in batch.steps]
+    planned = [Result(*pairs[s.id], _in_flight(s.id), attempt) for s in batch.steps]
     run.ledger.intend(run.plan, planned)
+    _note(results, planned)
     started = run.clock.monotonic()
     outcomes = session.apply(batch, run.secrets)
     taken = int((run.clock.monotonic() - started) * 1000)
     sent = [
         replace(p, outcome=o, duration_ms=taken) for p, o in zip(planned, outcomes, strict=True)
     ]
-    ambiguous.update(r.step.id for r in sent if _is(r, FaultClass.AMBIGUOUS))
-    unclear = [r for r in sent if _is_unclear(r, ambiguous)]
+    unclear = [r for r in sent if _is_unclear(r)]
     clear = [r for r in sent if r not in unclear]
     # What is certain is on record before anybody waits for what is not.
     run.ledger.record(run.plan, clear)
+    _note(results, clear)
     deadline = started + patience(session.facts)
     settled = settle(unclear, session, run.types, deadline, run.clock)
     run.ledger.record(
         run.plan, [r for r in settled if r.outcome.status is not OutcomeStatus.UNKNOWN]
     )
+    _note(results, settled)
     return (*clear, *settled)
+
+
+def _note(results: dict[str, Result], new: Sequence[Result]) -> None:
+    results.update({result.step.id: result for result in new})
+
+
+def _in_flight(step_id: str) -> Outcome:
+    lost = Fault("NO_ANSWER", "the run ended before the answer", FaultClass.AMBIGUOUS)
+    return Outcome(step_id, OutcomeStatus.UNKNOWN, fault=lost)
 
 
 def _is(result: Result, kind: FaultClass) -> bool:
     return result.outcome.fault is not None and result.outcome.fault.kind is kind
 
 
-def _is_unclear(result: Result, ambiguous: set[str]) -> bool:
+def _is_unclear(result: Result) -> bool:
     """True if only a fresh reading can tell what happened.
 
-    "Already exists" after a pre-image of nothing is a conflict, unless an earlier answer of
-    ours was lost: then it may be our own object.
+    "Already exists" after a pre-image of nothing is a conflict: a create without a clear answer
+    is read, never sent again, so what is in the way is not ours.
     """
     if result.outcome.status is OutcomeStatus.UNKNOWN or _is(result, FaultClass.AMBIGUOUS):
         return True
-    if not _is(result, FaultClass.CONVERGED):
-        return False
-    return result.change.action is not Action.CREATE or result.step.id in ambiguous
+    return _is(result, FaultClass.CONVERGED) and result.change.action is not Action.CREATE
 
 
 def _may_repeat(result: Result) -> bool:

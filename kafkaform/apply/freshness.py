@@ -21,6 +21,7 @@ from ..plan.model import Plan
 from ..provider.contract import Provider, ResourceType, Session
 from ..state.model import State
 from .judge import canonical
+from .ledger import bookkeeping
 
 AGAIN = "Plan again and have the new plan reviewed."
 SHOWN = 5
@@ -121,7 +122,7 @@ def _is_read(change: Change) -> bool:
 
 
 def _row_problem(change: Change, state: State, applied: Collection[str]) -> str | None:
-    if any(step.id in applied for step in change.steps):
+    if any(step.id in applied for step in change.steps or (bookkeeping(change),)):
         return None
     if ownership(state.objects.get(change.identity)) != change.row_before:
         return "its record in the state changed"

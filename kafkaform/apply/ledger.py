@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..audit.event import Kind, Record, Subject, intent_body, outcome_body, recover_body
 from ..audit.journal import Journal
-from ..core.change import Change, Evidence, OutcomeStatus, Repeat, Request, Step
+from ..core.change import Action, Change, Evidence, OutcomeStatus, Repeat, Request, Step
 from ..core.errors import StorageError
 from ..core.head import Head
 from ..core.resource import Identity
@@ -109,6 +109,8 @@ class Ledger:
             refreshed(self.state.objects[change.identity], change)
             for change in changes
             if change.identity in self.state.objects
+            and change.action is Action.NOOP
+            and change.blocked is None
         ]
         after = put_all(self.state, rows)
         if after.objects != self.state.objects:

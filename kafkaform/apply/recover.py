@@ -63,6 +63,9 @@ def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
         plan = plans[run]
         for instance, pairs in _by_instance(plan, records).items():
             world.report(Message(f"Recovering {len(pairs)} step(s) of run {run}"))
+            if instance not in world.sessions:
+                still_open.extend(result for _, result in pairs)
+                continue
             settled = _settled(pairs, world.sessions[instance], world)
             done = [result for result in settled if result.outcome.status is not UNKNOWN]
             ledger.close(plan, done, run)

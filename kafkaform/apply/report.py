@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ..core.change import Change, Outcome, OutcomeStatus, Step
 from ..core.errors import (
@@ -35,7 +35,6 @@ class Report:
     results: tuple[Result, ...] = ()
     invisible: tuple[Invisible, ...] = ()
     stopped: KafkaformError | None = None
-    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:

@@ -2,7 +2,8 @@
 
 A lost answer leaves three possibilities: it happened, it will happen, it never will. Until the
 operation timeout (plus a margin for clocks) has passed since the intent, only the target seen
-is an answer; after it the pre-image is one too.
+at every live broker is an answer (one broker may show a past that looks like the target); after
+it the pre-image is one too.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def settle(
     settled: dict[str, Outcome] = {}
     left = list(results)
     while left:
-        readings = session.read(sorted({r.step.identity for r in left}))
         final = clock.monotonic() >= deadline
+        readings = _everywhere(session, sorted({r.step.identity for r in left}))
         for result in left:
             outcome = _decide(result, readings[result.step.identity], session, types, final=final)
             if outcome is not None:
@@ -51,34 +52,41 @@ def settle(
     )
 
 
+def _everywhere(session: Session, ids: Sequence[Identity]) -> dict[Identity, list[Reading]]:
+    """What each live broker says of each object."""
+    answers: dict[Identity, list[Reading]] = {identity: [] for identity in ids}
+    for node in session.facts.nodes or (None,):
+        for identity, reading in session.read(ids, at=node).items():
+            answers[identity].append(reading)
+    return answers
+
+
 def _decide(
     result: Result,
-    reading: Reading,
+    readings: Sequence[Reading],
     session: Session,
     types: Mapping[str, ResourceType],
     *,
     final: bool,
 ) -> Outcome | None:
-    """The outcome that this reading proves, or None: ask again."""
+    """The outcome that these readings prove, or None: ask again."""
     step, change = result.step, result.change
-    judgement = judge(change, step, reading, types[step.identity.kind], session.facts)
-    if judgement is Judgement.DONE:
-        return Outcome(
-            step.id, OutcomeStatus.APPLIED, incarnation=_incarnation(reading, change.action)
-        )
-    if judgement is Judgement.OTHER:
-        # Reads lag but never run ahead: what is neither pre-image nor target is foreign.
-        return Outcome(step.id, OutcomeStatus.FAILED, fault=_conflict(step.identity))
+    kind, facts = types[step.identity.kind], session.facts
+    said = {judge(change, step, reading, kind, facts) for reading in readings}
+    if change.action is not Action.DELETE and said != {Judgement.UNKNOWN}:
+        # A broker that does not answer hides a deletion's failure, but not a write's success.
+        said.discard(Judgement.UNKNOWN)
+    seen = {r.incarnation for r in readings if isinstance(r, Observed)}
+    if said == {Judgement.DONE} and (change.action is Action.DELETE or len(seen) == 1):
+        made = None if change.action is Action.DELETE else next(iter(seen))
+        return Outcome(step.id, OutcomeStatus.APPLIED, incarnation=made)
     if not final:
         return None
-    if judgement is Judgement.UNKNOWN:
-        return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=result.outcome.fault)
-    return Outcome(step.id, OutcomeStatus.FAILED, fault=_never(result))
-
-
-def _incarnation(reading: Reading, action: Action) -> str | None:
-    made = isinstance(reading, Observed) and action is not Action.DELETE
-    return reading.incarnation if made and isinstance(reading, Observed) else None
+    if said == {Judgement.OTHER}:
+        return Outcome(step.id, OutcomeStatus.FAILED, fault=_conflict(step.identity))
+    if said == {Judgement.NOT_YET}:
+        return Outcome(step.id, OutcomeStatus.FAILED, fault=_never(result))
+    return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=result.outcome.fault)
 
 
 def _conflict(identity: Identity) -> Fault:

@@ -9,24 +9,46 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
 
 import typer
 from typer.core import TyperGroup
 
 from ..core.diagnostics import Diagnostic, Severity
-from ..core.errors import KafkaformError, exit_code
-from .arguments import normalise
+from ..core.errors import KafkaformError, UsageError, exit_code
+from .arguments import command_path, normalise
 from .commands import register
 from .console import Console
+from .fault import explained
 
 app = typer.Typer(
     name="kafkaform",
     help="Plan and apply for Apache Kafka.",
+    epilog="`kafkaform COMMAND --help` explains a command. Start with: kafkaform validate",
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 register(app)
+
+
+@app.callback()
+def root(
+    chdir: Annotated[
+        Path | None, typer.Option("--chdir", metavar="DIR", help="Work in this folder.")
+    ] = None,
+) -> None:
+    """Plan and apply for Apache Kafka."""
+    if chdir is None:
+        return
+    try:
+        os.chdir(chdir)
+    except OSError as error:
+        raise UsageError(
+            f"--chdir {chdir}: {error.strerror}", "Name the folder of a configuration."
+        ) from None
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -35,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line; the process exit code. No traceback for a user's fault."""
+    """Run one command line; the process exit code. Never a traceback."""
     console = Console.standard()
     command = typer.main.get_command(app)
     assert isinstance(command, TyperGroup)  # the app has several commands
@@ -44,26 +66,24 @@ def run(arguments: Sequence[str]) -> int:
         return result if isinstance(result, int) else 0
     except typer.Exit as ended:
         return ended.exit_code
-    except typer.Abort:
-        console.note("Cancelled; nothing was sent.")
+    except (typer.Abort, KeyboardInterrupt):
+        console.note("Interrupted; nothing was sent.")
         return 130
     except typer.TyperException as error:
-        return _usage(console, error)
+        return _usage(console, error, command_path(arguments, command))
     except KafkaformError as error:
         console.diagnostics(error.diagnostics)
         return exit_code(error)
-    except KeyboardInterrupt:
-        console.note("Interrupted; nothing was sent.")
-        return 130
-    except BrokenPipeError:
-        # The reader went away (`| head`); python would complain again when it flushes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as error:  # noqa: BLE001  # the last line of defence: a fault of ours
+        console.diagnostics((explained(error),))
         return 1
 
 
-def _usage(console: Console, error: typer.TyperException) -> int:
-    context = getattr(error, "ctx", None)
-    where = f"{context.command_path} --help" if context else "kafkaform --help"
-    advice = f"`{where}` lists the flags."
-    console.diagnostics((Diagnostic(Severity.ERROR, error.format_message(), advice=advice),))
+def _usage(console: Console, error: typer.TyperException, path: str) -> int:
+    text = error.format_message()
+    if text.startswith("Usage: "):  # nothing but a group was named, so its help is the answer
+        console.note(text)
+        return 1
+    advice = f"`{path} --help` explains the command."
+    console.diagnostics((Diagnostic(Severity.ERROR, text, advice=advice),))
     return 1

@@ -27,6 +27,20 @@ def normalise(arguments: Sequence[str], root: TyperGroup) -> list[str]:
     return result
 
 
+def command_path(arguments: Sequence[str], root: TyperGroup) -> str:
+    """The command that these arguments name, as one types it: `kafkaform state mv`."""
+    path, group = ["kafkaform"], root
+    for word in arguments:
+        command = group.commands.get(word)
+        if command is None:
+            continue
+        path.append(word)
+        if not isinstance(command, TyperGroup):
+            break
+        group = command
+    return " ".join(path)
+
+
 def long_flags(group: TyperGroup) -> Iterator[str]:
     """Every long flag of the commands below a group."""
     for command in (group, *group.commands.values()):

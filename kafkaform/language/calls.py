@@ -11,7 +11,7 @@ from ..syntax.nodes import Call, Expression
 from ..syntax.parse import parse_template
 from .code import Code, Context, Env
 from .convert import convert
-from .faults import ConvertFault, EvalError, FunctionFault, LimitError, near
+from .faults import ConvertFault, EvalError, FunctionFault, LimitError, LimitFault, near
 from .functions.spec import Function, Param
 from .limits import LIMITS
 from .operators import attempt, secret_misuse
@@ -109,11 +109,8 @@ class _Caller:
             argument, own = self._prepared(index, value)
             arguments.append(argument)
             marks |= own
-            if isinstance(argument, SEQUENCES):
-                cost += len(argument.items)
-            elif isinstance(argument, FIELDS):
-                cost += len(argument.fields)
-        env.budget.charge(1 if function.flat else cost, node)
+            cost += _cost(argument, function.flat)
+        env.budget.charge(cost, node)
         result = self._called(arguments, bool(marks))
         self._check(result)
         return with_marks(result, marks)
@@ -158,6 +155,10 @@ class _Caller:
         name = self.function.name
         try:
             return self.function.call(*arguments)
+        except LimitFault as fault:
+            raise LimitError(
+                self._place(fault.argument), f"{name}() is too large", fault.message
+            ) from None
         except FunctionFault as fault:
             message, index = fault.message, fault.argument
         except (ConvertFault, ValueError) as fault:
@@ -179,6 +180,17 @@ class _Caller:
                 f"{self.function.name}() makes {size:,} {what}",
                 f"The limit is {limit:,}.",
             )
+
+
+def _cost(argument: Val, flat: bool) -> int:
+    """Steps for looking through an argument; characters beyond ASCII take longer to tell apart."""
+    if isinstance(argument, str):
+        return len(argument) // (16 if argument.isascii() else 2)
+    if flat:
+        return 0
+    if isinstance(argument, SEQUENCES):
+        return len(argument.items)
+    return len(argument.fields) if isinstance(argument, FIELDS) else 0
 
 
 def _compile_lazy(node: Call, codes: tuple[Code, ...]) -> Code:

@@ -100,6 +100,10 @@ class FunctionFault(Exception):
         self.argument = argument
 
 
+class LimitFault(FunctionFault):
+    """A function would go over a limit; `try` and `can` do not catch it."""
+
+
 def error(
     place: Place,
     summary: str,

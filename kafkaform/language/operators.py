@@ -37,10 +37,14 @@ from .values import (
     equal,
     marks_of,
     sealed,
+    size_of,
     type_of,
     unmark,
     with_marks,
 )
+
+PER_STEP = 8
+"""Elements and characters that one step compares or converts."""
 
 
 def compile_lit(node: Lit, _: Context) -> Code:
@@ -142,7 +146,7 @@ def compile_binary(node: Binary, context: Context) -> Code:
         left = attempt(start, env)
         for apply, step, code in steps:
             try:
-                left = apply(step, left, attempt(code, env))
+                left = apply(step, left, attempt(code, env), env)
             except EvalError as fault:
                 left = fault
         if isinstance(left, EvalError):
@@ -170,7 +174,7 @@ def _sides(left: Side, right: Side) -> tuple[Val, Val]:
     return left, right
 
 
-def _logic(step: Binary, left: Side, right: Side) -> Val:
+def _logic(step: Binary, left: Side, right: Side, _: Env) -> Val:
     decisive = step.operator == "||"
     marks, found = UNMARKED, []
     for side, place in ((left, step.left), (right, step.right)):
@@ -189,9 +193,10 @@ def _logic(step: Binary, left: Side, right: Side) -> Val:
     return with_marks(not decisive, marks)
 
 
-def _equality(step: Binary, left: Side, right: Side) -> Val:
+def _equality(step: Binary, left: Side, right: Side, env: Env) -> Val:
     one, other = _sides(left, right)
     marks = marks_of(one) | marks_of(other)
+    env.budget.charge(min(size_of(one), size_of(other)) // PER_STEP, step)
     if not (isinstance(unmark(one)[0], Null) or isinstance(unmark(other)[0], Null)):
         for side, place in ((one, step.left), (other, step.right)):
             if isinstance(sealed(side), SecretRef):
@@ -199,7 +204,7 @@ def _equality(step: Binary, left: Side, right: Side) -> Val:
     return with_marks(equal(one, other) == (step.operator == "=="), marks)
 
 
-def _numeric(step: Binary, left: Side, right: Side) -> Val:
+def _numeric(step: Binary, left: Side, right: Side, _: Env) -> Val:
     one, other = _sides(left, right)
     if one.__class__ is int and other.__class__ is int:
         marks = UNMARKED
@@ -224,7 +229,7 @@ _NUMERIC: Mapping[str, Callable[[Any, Any], Val]] = {
     ">": lambda one, other: bool(one > other),
     ">=": lambda one, other: bool(one >= other),
 }
-_APPLY: Mapping[str, Callable[[Binary, Side, Side], Val]] = {
+_APPLY: Mapping[str, Callable[[Binary, Side, Side, Env], Val]] = {
     "&&": _logic,
     "||": _logic,
     "==": _equality,
@@ -243,7 +248,10 @@ def compile_cond(node: Cond, context: Context) -> Code:
         chosen = first if truth_of(truth, node.condition) else second
         if isinstance(chosen, EvalError):
             raise chosen
-        return with_marks(_as_both(node, chosen, first, second), marks)
+        result = _as_both(node, chosen, first, second)
+        if result is not chosen:
+            env.budget.charge(size_of(result) // PER_STEP, node)
+        return with_marks(result, marks)
 
     return run
 

@@ -15,6 +15,9 @@ from .loops import iterate
 from .operators import secret_misuse, truth_of
 from .values import UNMARKED, Marks, Null, Val, text, unmark, with_marks
 
+_CHARACTERS_PER_STEP = 256
+"""Copying is cheap, but not free."""
+
 
 def compile_template(node: Template, context: Context) -> Code:
     if node.unwraps:
@@ -32,7 +35,7 @@ def compile_template(node: Template, context: Context) -> Code:
                 piece, own = piece_of(value, place)
                 pieces.append(piece)
                 marks |= own
-        return with_marks(joined(pieces, node), marks)
+        return with_marks(joined(pieces, node, env), marks)
 
     return run
 
@@ -61,16 +64,18 @@ def piece_of(value: Val, place: Place) -> tuple[str, Marks]:
         ) from None
 
 
-def joined(pieces: list[str], place: Place, separator: str = "") -> str:
+def joined(pieces: list[str], place: Place, env: Env) -> str:
     """The pieces as one string. Raises LimitError before it would be too long."""
-    size = sum(map(len, pieces)) + len(separator) * len(pieces)
+    size = sum(map(len, pieces))
     if size > LIMITS.characters:
         raise LimitError(
             place,
             f"A string of {size:,} characters is too long",
             f"A string may have {LIMITS.characters:,} characters.",
         )
-    return text(separator.join(pieces))
+    if size > _CHARACTERS_PER_STEP:
+        env.budget.charge(size // _CHARACTERS_PER_STEP, place)
+    return text("".join(pieces))
 
 
 def compile_if(node: TemplateIf, context: Context) -> Code:
@@ -117,6 +122,6 @@ def compile_for(node: TemplateFor, context: Context) -> Code:
                 piece, own = piece_of(body(inner), node)
                 pieces.append(piece)
                 marks |= own
-        return with_marks(joined(pieces, node), marks)
+        return with_marks(joined(pieces, node, env), marks)
 
     return run

@@ -43,7 +43,8 @@ def decode(data: bytes, where: str) -> Plan:
         raise PlanRefused(
             f"{where} has plan format {body['format']}, this version reads {FORMAT}", advice
         )
-    if body["checksum"] != canonical.digest(body.without(["checksum"])):
+    whole = (canonical.dumps(body) + "\n").encode("ascii")
+    if data != whole or body["checksum"] != canonical.digest(body.without(["checksum"])):
         raise PlanRefused(f"{where} was altered after it was saved: its checksum differs", advice)
     try:
         return from_data(Plan, body["plan"])

@@ -85,8 +85,8 @@ def _declared(claim: Claim, reading: Reading, context: Context) -> Change:
 
 def _is_ours(row: Row | None, live: Observed, pending: Pending | None) -> bool:
     """Recorded with this incarnation, or exactly what our own open create would have made."""
-    if row is not None:
-        return row.incarnation is None or row.incarnation == live.incarnation
+    if row is not None and row.incarnation in (None, live.incarnation):
+        return True
     return pending is not None and pending.action == Action.CREATE and made_by(pending.target, live)
 
 
@@ -104,8 +104,14 @@ def _create(claim: Claim, after: FrozenMap, kind: ResourceType, facts: Facts) ->
         Action.CREATE,
         after=after,
         paths=compare(None, after, schema=kind.schema) + _bookkeeping(None, claim.declared[0]),
+        row_before=ownership(claim.row),
         row_after=_row_after(claim, kind, facts, adopted=False),
         reason="deleted outside kafkaform" if claim.row else "",
+        notes=tuple(
+            f"{name} is left out: {after[name]} is the default"
+            for name, value in sorted(claim.declared[0].attributes.items())
+            if value is None and isinstance(after.get(name), int)
+        ),
     )
     if claim.imported and claim.row is None:
         return replace(
@@ -133,9 +139,10 @@ def _update(
     drift = _drift(row, before, after, kind, item.lifecycle.ignore_changes)
     row_before = ownership(row)
     row_after = _row_after(claim, kind, facts, adopted=False)
-    if not paths and row_after.protected != "explicit" and row is not None:
+    said = any(d.lifecycle.prevent_destroy is not None for d in claim.declared)
+    if not paths and not said and row_before.protected == "default":
         # The provider's protection setting concerns rows that are made or changed under it.
-        row_after = _keep_default(row_after, row_before)
+        row_after = replace(row_after, protected="default")
     changed = bool(paths) or row_after != row_before
     return Change(
         claim.identity,
@@ -175,6 +182,7 @@ def _take(
         paths=paths + _bookkeeping(None, claim.declared[0]),
         adopts=True,
         incarnation=live.incarnation,
+        row_before=ownership(claim.row),
         row_after=_row_after(claim, kind, facts, adopted=True),
         reason="import" if claim.imported else "adopt",
         notes=tuple(
@@ -199,12 +207,6 @@ def _not_managed(claim: Claim) -> Block:
         "it was deleted and recreated outside kafkaform, so it is another object",
         f"Look at it; take the new one over with --adopt='{claim.address}'.",
     )
-
-
-def _keep_default(after: Ownership, before: Ownership) -> Ownership:
-    if before.protected == "default" and after.protected == "no":
-        return replace(after, protected="default")
-    return after
 
 
 def _row_after(claim: Claim, kind: ResourceType, facts: Facts, *, adopted: bool) -> Ownership:

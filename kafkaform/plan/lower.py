@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 
 from ..core.change import Batch, Change, Request, Step
+from ..core.errors import ConfigurationError
 from .model import Plan, Wave
 from .select import by_address
 
@@ -50,14 +51,25 @@ def needs(changes: Sequence[Change]) -> dict[str, set[str]]:
 
 
 def _rounds(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> dict[str, int]:
-    """step id -> round. Raises graphlib.CycleError if steps wait for each other."""
+    """step id -> round. Raises ConfigurationError if steps wait for each other."""
     rounds: dict[str, int] = {}
-    for step_id in TopologicalSorter(before).static_order():
+    for step_id in _sorted(steps, before):
         rounds[step_id] = max(
             (_after(rounds[need], steps[need], steps[step_id]) for need in before[step_id]),
             default=0,
         )
     return rounds
+
+
+def _sorted(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> list[str]:
+    try:
+        return list(TopologicalSorter(before).static_order())
+    except CycleError as error:
+        circle = " → ".join(steps[step_id].address for step_id in error.args[1])
+        raise ConfigurationError(
+            f"these changes wait for each other: {circle}",
+            "Remove one of the references between them, or take one first with --target.",
+        ) from None
 
 
 def _after(round_of_need: int, need: Step, step: Step) -> int:

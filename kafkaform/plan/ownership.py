@@ -19,12 +19,14 @@ from .model import Mode, Options
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One identity and everybody who has a say. lost: recorded owners that are no longer
-    declared; removed: the block that takes them away, if every one of them is named by one."""
+    """One identity and everybody who has a say. row: as recorded, under its old addresses;
+    owners: recorded ones after `moved` blocks; lost: those of them that are no longer declared;
+    removed: the block that takes them away, if every one of them is named by one."""
 
     identity: Identity
     declared: tuple[Declared, ...]
     row: Row | None
+    owners: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     removed: Removed | None = None
     imported: bool = False
@@ -35,7 +37,7 @@ class Claim:
         """What the user calls it: the first declared owner, else the first recorded one."""
         if self.declared:
             return str(self.declared[0].address)
-        return self.row.owners[0] if self.row else str(self.identity)
+        return self.owners[0] if self.owners else str(self.identity)
 
 
 def claims(
@@ -46,11 +48,10 @@ def claims(
     if options.mode is Mode.NORMAL:
         for item in desired.declared:
             declared.setdefault(item.identity, []).append(item)
-    rows = {row.identity: _after_moves(row, desired.moved) for row in state.objects.values()}
     imports, faults = _imports(desired, types)
     result = [
-        _claim(identity, tuple(declared.get(identity, ())), rows.get(identity), desired, options)
-        for identity in declared.keys() | rows.keys()
+        _claim(identity, tuple(declared.get(identity, ())), state, desired, options)
+        for identity in declared.keys() | state.objects.keys()
     ]
     marked = (replace(c, imported=c.identity in imports) for c in result)
     return tuple(sorted(marked, key=lambda c: (c.address, c.identity))), faults
@@ -59,12 +60,14 @@ def claims(
 def _claim(
     identity: Identity,
     declared: tuple[Declared, ...],
-    row: Row | None,
+    state: State,
     desired: Desired,
     options: Options,
 ) -> Claim:
-    owners = {str(item.address) for item in declared}
-    lost = tuple(o for o in row.owners if o not in owners) if row else ()
+    row = state.objects.get(identity)
+    owners = tuple(_move(owner, desired.moved) for owner in row.owners) if row else ()
+    addresses = {str(item.address) for item in declared}
+    lost = tuple(owner for owner in owners if owner not in addresses)
     blocks = [_removed_block(owner, desired) for owner in lost]
     named = [block for block in blocks if block is not None]
     removed = None
@@ -75,17 +78,12 @@ def _claim(
         item.lifecycle.adopt or any(matches(glob, str(item.address)) for glob in options.adopt)
         for item in declared
     )
-    return Claim(identity, declared, row, lost, removed, adopt=adopt)
+    return Claim(identity, declared, row, owners, lost, removed, adopt=adopt)
 
 
 def _removed_block(owner: str, desired: Desired) -> Removed | None:
     address = parse_address(owner)
     return next((block for block in desired.removed if block.source.contains(address)), None)
-
-
-def _after_moves(row: Row, moves: tuple[Moved, ...]) -> Row:
-    owners = tuple(_move(owner, moves) for owner in row.owners)
-    return row if owners == row.owners else replace(row, owners=owners)
 
 
 def _move(owner: str, moves: tuple[Moved, ...]) -> str:

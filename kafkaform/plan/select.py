@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ..core.address import Address, matches, parse_address
 from ..core.change import Change
@@ -19,7 +20,7 @@ def narrow(changes: Sequence[Change], options: Options) -> tuple[Change, ...]:
     if not options.target and not options.exclude:
         return tuple(changes)
     for glob in (*options.target, *options.exclude):
-        if not any(matches(glob, change.address) for change in changes):
+        if not _hits(changes, (glob,)):
             raise UsageError(
                 f"--target/--exclude {glob!r} matches no declared or recorded object",
                 "`kafkaform state list` and `kafkaform plan` show the addresses.",
@@ -38,14 +39,25 @@ def narrow(changes: Sequence[Change], options: Options) -> tuple[Change, ...]:
 
 
 def by_address(changes: Sequence[Change]) -> Mapping[str, list[int]]:
-    """Address text -> positions of its changes, also under the address of the whole block."""
+    """Address text -> positions of its changes: of every owner, under the address of the object,
+    of the composite that it is a part of, and of the whole block."""
     index: dict[str, list[int]] = {}
     for n, change in enumerate(changes):
-        address = _parsed(change.address)
-        names = {change.address} | ({str(address.resource)} if address else set())
-        for name in names:
+        for name in {name for owner in owners(change) for name in _names(owner)}:
             index.setdefault(name, []).append(n)
     return index
+
+
+def owners(change: Change) -> set[str]:
+    """Every address that owns this object before or after the change."""
+    return {change.address, *change.row_before.owners, *change.row_after.owners}
+
+
+def _names(owner: str) -> set[str]:
+    address = _parsed(owner)
+    if address is None:
+        return {owner}
+    return {owner, str(replace(address, child=None)), str(address.resource)}
 
 
 def _parsed(text: str) -> Address | None:
@@ -56,7 +68,12 @@ def _parsed(text: str) -> Address | None:
 
 
 def _hits(changes: Sequence[Change], globs: Iterable[str]) -> set[int]:
-    return {n for n, c in enumerate(changes) if any(matches(glob, c.address) for glob in globs)}
+    wanted = tuple(globs)
+    return {
+        n
+        for n, change in enumerate(changes)
+        if any(matches(glob, owner) for glob in wanted for owner in owners(change))
+    }
 
 
 def _needs(change: Change, index: Mapping[str, list[int]]) -> list[int]:

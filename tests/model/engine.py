@@ -40,6 +40,7 @@ from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform.plan.codec import encode, to_data
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.provider.contract import Provider, Session
+from kafkaform.state.codec import encode as encode_state
 from kafkaform.state.model import Row, State, new_state
 
 from .store import Fate, MemoryBackend, MemorySink
@@ -263,6 +264,11 @@ def house(*, brokers: int = 1) -> House:
     built = House(clock, cluster, fate, MemoryBackend(fate), MemorySink(fate))
     built.providers = {KAFKA: MemoryProvider(cluster)}
     return built
+
+
+def begin(where: House) -> None:
+    """An earlier run left a state without objects."""
+    where.backend.data = encode_state(new_state("lineage"))
 
 
 # ── processes ───────────────────────────────────────────────────────────────────────────

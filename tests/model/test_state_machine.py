@@ -84,9 +84,10 @@ class Wish:
 class Engine(RuleBasedStateMachine):
     """Rules are what people, processes and networks do; invariants are what users rely on."""
 
-    @initialize(brokers=st.sampled_from((1, 3)), lineage_known=st.booleans())
-    def start(self, brokers: int, lineage_known: bool) -> None:
+    @initialize(brokers=st.sampled_from((1, 3)))
+    def start(self, brokers: int) -> None:
         self.house = engine.house(brokers=brokers)
+        engine.begin(self.house)
         self.witness = Witness(self.house)
         self.wishes: dict[str, Wish] = {}
         self.removed: dict[str, bool] = {}

@@ -10,7 +10,6 @@ import typer
 from ...core.errors import StorageError
 from ...plan.codec import encode
 from ...plan.model import Mode, Options, Plan
-from ...render.markdown import markdown
 from ..configuration import Inputs
 from ..console import Console
 from ..flags import (

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn, TaskID, TextColumn
@@ -25,6 +23,10 @@ _PROBE_SECONDS = 2.0
 
 def probe(box: sandbox.Sandbox) -> int:
     """How many brokers DescribeCluster names, asked as `admin`; 0 while nobody answers."""
+    # Loading the client takes a tenth of a second, which other commands need not pay.
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
     client = AdminClient(
         {
             "bootstrap.servers": box.bootstrap,

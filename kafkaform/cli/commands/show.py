@@ -12,7 +12,6 @@ from ...core.errors import UsageError
 from ...plan.codec import decode
 from ...render.human import human
 from ...render.jsonplan import to_json
-from ...render.markdown import markdown
 from ..console import Console
 from ..flags import NoColor, StateFile
 from ..workspace import open_store

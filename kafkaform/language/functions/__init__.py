@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from . import collection, encoding, formatting, kind, number, patterns, sets, string
+from . import collection, encoding, formatting, kind, number, sets, string
 from .files import Read, file_functions
+from .patterns import pattern_functions
 from .secrets import FUNCTIONS as SECRETS
 from .spec import Function
 
@@ -19,7 +20,6 @@ _PURE = (
     *formatting.FUNCTIONS,
     *kind.FUNCTIONS,
     *number.FUNCTIONS,
-    *patterns.FUNCTIONS,
     *sets.FUNCTIONS,
     *string.FUNCTIONS,
     *SECRETS,
@@ -28,4 +28,4 @@ _PURE = (
 
 def function_table(read: Read | None = None) -> Mapping[str, Function]:
     """Every function by name. read: how files are read; None turns those functions off."""
-    return {each.name: each for each in (*_PURE, *file_functions(read))}
+    return {each.name: each for each in (*_PURE, *pattern_functions(), *file_functions(read))}

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.schema import ANY, NUMBER, STRING, list_of
 from ..convert import convert
-from ..faults import FunctionFault
+from ..faults import FunctionFault, LimitFault
 from ..limits import LIMITS
 from ..numbers import Number, add
 from ..types import describe_value
@@ -119,7 +119,7 @@ def _flatten(given: Val) -> Val:
         else:
             items.append(item)
         if len(items) + len(waiting) > LIMITS.elements:
-            raise FunctionFault(f"the result has more than {LIMITS.elements:,} elements")
+            raise LimitFault(f"the result has more than {LIMITS.elements:,} elements")
     return with_marks(TupleVal(tuple(items)), marks)
 
 
@@ -242,7 +242,7 @@ def _range(*bounds: Number) -> Val:
     if not step or (end - start) * step < 0:
         raise FunctionFault("the step never reaches the end")
     if abs(Decimal(end - start) / Decimal(step)) > LIMITS.elements:
-        raise FunctionFault(f"it would have more than {LIMITS.elements:,} elements")
+        raise LimitFault(f"it would have more than {LIMITS.elements:,} elements")
     items: list[Val] = []
     current: Number = start
     while (current < end) if step > 0 else (current > end):

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import quote_plus, unquote_plus
 
-from ..faults import FunctionFault
+from ..faults import FunctionFault, LimitFault
 from ..limits import LIMITS
 from ..numbers import normal, number_text
 from ..values import (
@@ -40,7 +40,7 @@ def quoted(source: str) -> str:
 def to_json(value: Val) -> str:
     """Compact JSON, names sorted. Raises FunctionFault if it would be too long."""
     if size_of(value) > LIMITS.characters:
-        raise FunctionFault("the value is too large for one string", 0)
+        raise LimitFault("the value is too large for one string", 0)
     return _json(value)
 
 

@@ -8,7 +8,7 @@ from functools import reduce
 
 from ...core.schema import NUMBER
 from ..convert import convert
-from ..faults import FunctionFault
+from ..faults import FunctionFault, LimitFault
 from ..limits import LIMITS
 from ..numbers import PRECISION, Number, add, checked, normal
 from ..values import Null, Val
@@ -38,7 +38,7 @@ def _rounded(result: Decimal) -> Decimal:
 def _pow(base: Number, exponent: Number) -> Val:
     if isinstance(exponent, int) and isinstance(base, int) and exponent >= 0:
         if exponent * max(base.bit_length(), 1) > LIMITS.digits * 4:
-            raise FunctionFault(f"the result has more than {LIMITS.digits} digits")
+            raise LimitFault(f"the result has more than {LIMITS.digits} digits")
         return checked(base**exponent)
     try:
         return normal(PRECISION.power(Decimal(base), Decimal(exponent)))

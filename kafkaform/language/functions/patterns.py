@@ -3,21 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from time import perf_counter
 from typing import TypeVar
 
 import regex  # type: ignore[import-untyped]  # re with \X and time limits; has no stubs
 
 from ...core.schema import STRING
-from ..faults import FunctionFault
+from ..faults import FunctionFault, LimitFault
 from ..limits import LIMITS
 from ..values import ListVal, Null, ObjectVal, TupleVal, Val, text, type_of
 from .spec import Function, string
 
-SECONDS = 1.0
-"""For one pattern on one string; common patterns take microseconds."""
+SECONDS = 2.0
+"""For all patterns of a run; common ones take microseconds."""
 _LONGEST = 4_096
 
 _Result = TypeVar("_Result")
+
+
+class Allowance:
+    """How many seconds are left for matching."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self.left = seconds
+
+    def spend(self, run: Callable[[float], _Result]) -> _Result:
+        """The result of run(timeout). Raises LimitFault when the time is used up."""
+        start = perf_counter()
+        try:
+            return run(max(self.left, 0.001))
+        except TimeoutError:
+            detail = f"patterns may take {SECONDS:.0f} s in a run"
+            raise LimitFault(f"{detail}; nested repetitions are the usual cause", 0) from None
+        finally:
+            self.left -= perf_counter() - start
 
 
 def _compiled(pattern: str, argument: int = 0) -> regex.Pattern[str]:
@@ -27,13 +49,6 @@ def _compiled(pattern: str, argument: int = 0) -> regex.Pattern[str]:
         return regex.compile(pattern.replace(r"\z", r"\Z"), regex.V1)
     except (regex.error, RecursionError):
         raise FunctionFault("this is not a regular expression", argument) from None
-
-
-def _guarded(run: Callable[[], _Result]) -> _Result:
-    try:
-        return run()
-    except TimeoutError:
-        raise FunctionFault(f"the pattern needs more than {SECONDS:.0f} s on this text") from None
 
 
 def _captures(match: regex.Match[str]) -> Val:
@@ -52,17 +67,17 @@ def _group(found: str | None) -> Val:
     return Null(STRING) if found is None else text(found)
 
 
-def _regex(pattern: str, source: str) -> Val:
+def _regex(pattern: str, source: str, allowance: Allowance) -> Val:
     compiled = _compiled(pattern)
-    match = _guarded(lambda: compiled.search(source, timeout=SECONDS))
+    match = allowance.spend(lambda seconds: compiled.search(source, timeout=seconds))
     if match is None:
         raise FunctionFault("the pattern does not match", 1)
     return _captures(match)
 
 
-def _regexall(pattern: str, source: str) -> Val:
+def _regexall(pattern: str, source: str, allowance: Allowance) -> Val:
     compiled = _compiled(pattern)
-    found = _guarded(lambda: list(compiled.finditer(source, timeout=SECONDS)))
+    found = allowance.spend(lambda seconds: list(compiled.finditer(source, timeout=seconds)))
     ends = [-1, *(match.end() for match in found)]
     pairs = zip(found, ends, strict=False)  # nothing right behind a match is no match
     items = tuple(_captures(match) for match, end in pairs if match.end() > end)
@@ -78,20 +93,24 @@ def _empty(pattern: regex.Pattern[str]) -> Val:
     return TupleVal(("",) * pattern.groups) if pattern.groups else ""
 
 
-def replace_pattern(source: str, pattern: str, template: str) -> Val:
-    """Every match replaced; `$1`, `${1}` and `${name}` stand for groups."""
-    compiled = _compiled(pattern, 1)
+def _replace(source: str, old: str, new: str, allowance: Allowance) -> Val:
+    """Every occurrence replaced; `/…/` is a pattern, whose groups are `$1`, `${1}`, `${name}`."""
+    if len(old) < 2 or not (old.startswith("/") and old.endswith("/")):
+        if len(source) + source.count(old) * len(new) > LIMITS.characters + len(source):
+            raise LimitFault(f"the result would be longer than {LIMITS.characters:,} characters")
+        return text(source.replace(old, new))
+    compiled = _compiled(old[1:-1], 1)
     grown = 0
 
     def expand(match: regex.Match[str]) -> str:
         nonlocal grown
-        new: str = _REFERENCE.sub(lambda reference: _referred(match, reference), template)
-        grown += len(new)
+        found: str = _REFERENCE.sub(lambda reference: _referred(match, reference), new)
+        grown += len(found)
         if grown > LIMITS.characters:
-            raise FunctionFault("the result is too long")
-        return new
+            raise LimitFault(f"the result would be longer than {LIMITS.characters:,} characters")
+        return found
 
-    return text(_guarded(lambda: compiled.sub(expand, source, timeout=SECONDS)))
+    return text(allowance.spend(lambda seconds: compiled.sub(expand, source, timeout=seconds)))
 
 
 _REFERENCE = regex.compile(r"\$(?:\$|\{(\w+)\}|(\w+))")
@@ -108,7 +127,17 @@ def _referred(match: regex.Match[str], reference: regex.Match[str]) -> str:
     return "" if found is None else str(found)
 
 
-FUNCTIONS = (
-    Function("regex", _regex, (string("pattern"), string())),
-    Function("regexall", _regexall, (string("pattern"), string())),
-)
+def pattern_functions() -> tuple[Function, ...]:
+    """The functions over patterns, with one allowance of time for all their calls."""
+    allowance = Allowance()
+    return (
+        Function("regex", partial(_regex, allowance=allowance), (string("pattern"), string())),
+        Function(
+            "regexall", partial(_regexall, allowance=allowance), (string("pattern"), string())
+        ),
+        Function(
+            "replace",
+            partial(_replace, allowance=allowance),
+            (string(), string("substring"), string("replacement")),
+        ),
+    )

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...core.schema import ANY, BOOL, Type, list_of, set_of
 from ..convert import convert
-from ..faults import FunctionFault
+from ..faults import FunctionFault, LimitFault
 from ..limits import LIMITS
 from ..unify import unify
 from ..values import ListVal, SetVal, TupleVal, Val, key_of, set_value
@@ -41,7 +41,7 @@ def _setproduct(*sets: Val) -> Val:
     given = [sequence(each, index) for index, each in enumerate(sets)]
     count = prod(len(each.items) for each in given)
     if count > LIMITS.elements:
-        raise FunctionFault(f"the result would have {count:,} elements, over {LIMITS.elements:,}")
+        raise LimitFault(f"the result would have {count:,} elements, over {LIMITS.elements:,}")
     uniform = [sequence(convert(each, list_of(ANY))) for each in given]
     kinds = tuple(each.element for each in uniform if isinstance(each, ListVal))
     rows = [TupleVal(items) for items in product(*(each.items for each in uniform))]

@@ -7,11 +7,10 @@ from collections.abc import Callable
 import regex  # type: ignore[import-untyped]  # re with \X; has no stubs
 
 from ...core.schema import STRING
-from ..faults import FunctionFault
+from ..faults import FunctionFault, LimitFault
 from ..limits import LIMITS
 from ..numbers import Number
 from ..values import ListVal, Null, Val, text
-from .patterns import replace_pattern
 from .spec import Function, number, string, strings
 
 
@@ -36,7 +35,7 @@ def words(items: list[str]) -> ListVal:
 def guarded(size: int) -> None:
     """Refuse a string before it is built."""
     if size > LIMITS.characters:
-        raise FunctionFault(f"the result would be longer than {LIMITS.characters:,} characters")
+        raise LimitFault(f"the result would be longer than {LIMITS.characters:,} characters")
 
 
 def _join(separator: str, *lists: ListVal) -> Val:
@@ -52,13 +51,6 @@ def _split(separator: str, source: str) -> Val:
     if not separator:
         return words(graphemes(source))
     return words(source.split(separator))
-
-
-def _replace(source: str, old: str, new: str) -> Val:
-    if len(old) > 1 and old.startswith("/") and old.endswith("/"):
-        return replace_pattern(source, old[1:-1], new)
-    guarded(len(source) + source.count(old) * max(len(new) - len(old), 0))
-    return text(source.replace(old, new))
 
 
 def _substr(source: str, offset: Number, length: Number) -> Val:
@@ -105,7 +97,6 @@ FUNCTIONS = (
     Function("indent", _indent, (number("spaces"), string())),
     Function("join", _join, (string("separator"), strings()), strings("lists")),
     Function("lower", _one_to_one(str.lower), (string(),)),
-    Function("replace", _replace, (string(), string("substring"), string("replacement"))),
     Function("split", _split, (string("separator"), string())),
     Function("startswith", str.startswith, (string(), string("prefix"))),
     Function("strcontains", str.__contains__, (string(), string("substring"))),

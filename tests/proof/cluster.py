@@ -1,0 +1,87 @@
+"""The cluster seen through another client than the one under test, and worked on behind its
+back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from kafkaform import sandbox
+from kafkaform.cli.commands.sandbox import probe
+
+OWN = 1
+"""ConfigSource of a topic's own override."""
+SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Live:
+    """One topic as the cluster shows it. config: its own overrides."""
+
+    topic_id: str
+    partitions: int
+    config: Mapping[str, str]
+
+
+@contextmanager
+def own_sandbox(name: str) -> Iterator[sandbox.Sandbox]:
+    """A broker that nobody else uses, ended and removed afterwards."""
+    try:
+        yield sandbox.up(sandbox.Options(name, ready_within=90.0), probe)
+    finally:
+        sandbox.down(name)
+
+
+def client(box: sandbox.Sandbox) -> AdminClient:
+    return AdminClient(
+        {
+            "bootstrap.servers": box.bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": "admin",
+            "sasl.password": box.admin_password,
+            "log_level": 0,
+        }
+    )
+
+
+def make(admin: AdminClient, topics: Mapping[str, tuple[int, Mapping[str, str]]]) -> None:
+    """Create topics outside kafkaform: name -> partitions and config."""
+    new = [NewTopic(n, count, 1, config=dict(config)) for n, (count, config) in topics.items()]
+    if new:
+        for future in admin.create_topics(new, operation_timeout=SECONDS).values():
+            future.result(SECONDS)
+
+
+def read(admin: AdminClient, prefix: str = "") -> dict[str, Live]:
+    """Every topic whose name begins so, with its own overrides."""
+    names = [n for n in admin.list_topics(timeout=SECONDS).topics if n.startswith(prefix)]
+    if not names:
+        return {}
+    described = admin.describe_topics(TopicCollection(names))
+    configs = _configs(admin, names)
+    return {
+        name: Live(_text(future.result(SECONDS)), len(future.result().partitions), configs[name])
+        for name, future in described.items()
+    }
+
+
+def _configs(admin: AdminClient, names: Iterable[str]) -> dict[str, dict[str, str]]:
+    asked = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    return {
+        resource.name: {
+            entry.name: entry.value
+            for entry in future.result(SECONDS).values()
+            if int(entry.source) == OWN
+        }
+        for resource, future in admin.describe_configs(asked).items()
+    }
+
+
+def _text(described: object) -> str:
+    """Kafka's spelling of the id: URL-safe, without padding."""
+    return str(described.topic_id).rstrip("=")  # type: ignore[attr-defined]

@@ -1,0 +1,125 @@
+"""A configuration folder on disk, and the command line run in it as a user would run it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kafkaform.audit.chain import verify
+from kafkaform.audit.event import Record, decode
+from kafkaform.audit.index import TERMINAL, of_run
+from kafkaform.state.codec import decode as decode_state
+from kafkaform.state.model import State
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PATIENCE = 100.0
+"""Seconds after which a command that does not end is a failure of its own."""
+
+PROVIDER = """\
+provider "kafka" {{
+  bootstrap_servers = ["{bootstrap}"]
+  security_protocol = "SASL_PLAINTEXT"
+  sasl_mechanism    = "PLAIN"
+  sasl_username     = "admin"
+  sasl_password     = secret_env("PROOF_PASSWORD")
+  operation_timeout = "{timeout}"
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended. code: the process's own, negative for a signal; out: both streams."""
+
+    code: int
+    out: str
+
+
+@dataclass(frozen=True)
+class Folder:
+    """path: the folder, which exists; bootstrap: the broker or a proxy in front of it."""
+
+    path: Path
+    bootstrap: str
+    password: str
+    timeout: str = "30s"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "kafkaform.audit.jsonl"
+
+    def write(self, *blocks: str) -> None:
+        """Declare these blocks, and nothing else, beside the provider."""
+        provider = PROVIDER.format(bootstrap=self.bootstrap, timeout=self.timeout)
+        (self.path / "main.kf.hcl").write_text("\n".join((provider, *blocks)), "utf-8")
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Begin a command in the folder."""
+        known = ("PATH", "HOME", "LANG", "TMPDIR")
+        environment = {name: os.environ[name] for name in known if name in os.environ}
+        environment |= {"PYTHONPATH": str(REPOSITORY), "PROOF_PASSWORD": self.password}
+        return subprocess.Popen(
+            [sys.executable, "-m", "kafkaform", *arguments],
+            cwd=self.path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, *arguments: str) -> Ended:
+        """Run a command to its end."""
+        return finish(self.start(*arguments))
+
+    def apply(self) -> Ended:
+        return self.run("apply", "-auto-approve", "--concise", "--no-color")
+
+    def plan(self) -> Ended:
+        """0 stands for: no changes."""
+        return self.run("plan", "-detailed-exitcode", "--concise", "--no-color")
+
+    def records(self) -> list[Record]:
+        """The whole audit log; fails if its chain is broken or the state's anchor is missing."""
+        lines = self.log.read_bytes().splitlines()
+        state = self.state()
+        verdict = verify(lines, state.audit_head if state else None)
+        assert verdict.ok, f"record {verdict.seq}: {verdict.problem}"
+        return [decode(line) for line in lines]
+
+    def state(self) -> State | None:
+        path = self.path / "kafkaform.state.json"
+        return decode_state(path.read_bytes(), str(path)) if path.exists() else None
+
+
+def finish(process: subprocess.Popen[str], patience: float = PATIENCE) -> Ended:
+    """Wait for a command; one that hangs is ended and says so by its code."""
+    try:
+        out, _ = process.communicate(timeout=patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, _ = process.communicate()
+    return Ended(process.returncode, out)
+
+
+Attempt = tuple[str, str, int]
+"""run, step, attempt"""
+
+
+def pairs(records: Sequence[Record]) -> tuple[Counter[Attempt], Counter[Attempt]]:
+    """How often each attempt was intended, and how often it ended."""
+    intents: Counter[Attempt] = Counter()
+    ends: Counter[Attempt] = Counter()
+    for record in records:
+        body: Any = record.body
+        if record.kind == "intent":
+            intents[record.run, body["step"], body["attempt"]] += 1
+        elif record.kind in ("outcome", "recover") and body.get("outcome") in TERMINAL:
+            ends[of_run(record), body["step"], body["attempt"]] += 1
+    return intents, ends
