@@ -19,13 +19,14 @@ from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import KafkaformError, UsageError, exit_code
 from .arguments import command_path, normalise
 from .commands import register
+from .commands.version import version
 from .console import Console
 from .fault import explained
 
 app = typer.Typer(
     name="kafkaform",
     help="Plan and apply for Apache Kafka.",
-    epilog="`kafkaform COMMAND --help` explains a command. Start with: kafkaform validate",
+    epilog="`kafkaform COMMAND --help` explains a command.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -34,11 +35,20 @@ app = typer.Typer(
 register(app)
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
 @app.callback()
 def root(
     chdir: Annotated[
         Path | None, typer.Option("--chdir", metavar="DIR", help="Work in this folder.")
     ] = None,
+    show_version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version.")
+    ] = False,
 ) -> None:
     """Plan and apply for Apache Kafka."""
     if chdir is None:

@@ -42,13 +42,22 @@ from ..plan.lower import lower, needs
 from ..plan.model import Plan
 from ..plan.observe import Look
 from ..provider.contract import Session
+from ..render.text import count
 from ..state.edit import with_outputs
-from ..state.model import new_state
 from .choosing import choose
 from .configuration import recorded_outputs
 from .planning import refuse_if_blocked
 from .scene import Applied, Ask, Scene, Screen
-from .workspace import Workspace, commit_of, connected, lock_info, new_run_id, read_log, who
+from .workspace import (
+    Workspace,
+    commit_of,
+    connected,
+    first_state,
+    lock_info,
+    new_run_id,
+    read_log,
+    who,
+)
 
 
 def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
@@ -60,13 +69,14 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
     with space.backend.lock(info, ask.lock_timeout, space.clock):
         space.sink.check_writable()
         loaded = space.backend.load()
-        state = loaded.state or replace(new_state(str(uuid.uuid4())), kafkaform_version=__version__)
+        before = loaded.state or first_state(space.sink)
         found = read_log(space.sink, loaded.state)
+        state = before if before.lineage else replace(before, lineage=str(uuid.uuid4()))
         journal = Journal(space.sink, space.clock, run, who(), state.lineage)
         ledger = Ledger(space.backend, journal, state, loaded.version)
         with connected(space, state) as sessions:
             found = _recovered(space, found, ledger, sessions, screen)
-            return _apply(Scene(space, ask, screen, sessions, ledger, found))
+            return _apply(Scene(space, ask, screen, sessions, ledger, found, before.lineage))
 
 
 def _recovered(
@@ -85,7 +95,7 @@ def _recovered(
     screen.recovered(recovered)
     if recovered.open:
         raise OutcomeUnknown(
-            f"{len(recovered.open)} step(s) of an earlier run cannot be read: "
+            f"{count(len(recovered.open), 'step')} of an earlier run cannot be read: "
             + ", ".join(result.change.address for result in recovered.open[:5]),
             "Make them readable (brokers, rights), then run apply again. Nothing was sent.",
         )
@@ -121,9 +131,8 @@ def _apply(scene: Scene) -> Applied:
             scene.screen.progress,
             chosen.done,
         )
-        report = execute(job)
-        report = _verified(scene, job, report)
-    _end(scene, plan, report)
+        report = _verified(scene, job, execute(job))
+        _end(scene, plan, report)
     return Applied(plan, scene.ledger.state, run, report)
 
 

@@ -1,6 +1,6 @@
 """Command lines as Terraform's users type them: `-out=x`, `-var a=b`, `-auto-approve`.
 
-A single dash before the name of a known long flag means two.
+A single dash before a long name means two; short flags (`-q`, `-n5`) stay as they are.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ from collections.abc import Iterator, Sequence
 
 from typer.core import TyperGroup
 
+LONG = 4
+"""So long a name cannot be short flags in a row: the error should name it as it was meant."""
+
 _SINGLE = re.compile(r"-(?P<name>[a-z][a-z0-9-]+)(?P<value>=.*)?", re.DOTALL)
 
 
 def normalise(arguments: Sequence[str], root: TyperGroup) -> list[str]:
     """The same arguments with `--` before every long flag that was typed with `-`."""
-    known = set(long_flags(root))
+    known = {"--help", *long_flags(root)}
     result: list[str] = []
     for n, argument in enumerate(arguments):
         if argument == "--":
             return [*result, *arguments[n:]]
         match = _SINGLE.fullmatch(argument)
-        if match and f"--{match['name']}" in known:
+        if match and (f"--{match['name']}" in known or len(match["name"]) >= LONG):
             argument = f"-{argument}"
         result.append(argument)
     return result

@@ -11,7 +11,7 @@ from ..apply.verify import visible
 from ..audit.chain import trusted
 from ..audit.event import Kind
 from ..core.change import Action, Change, Outcome, OutcomeStatus
-from ..core.errors import PlanRefused
+from ..core.errors import PlanRefused, UsageError
 from ..plan.build import record_only
 from ..plan.codec import decode, from_data
 from ..plan.lifecycle import ownership
@@ -38,11 +38,11 @@ def choose(scene: Scene) -> Chosen:
         if _holds(scene, plan):
             return Chosen(plan, {}, past.run)
     if saved is not None:
-        refuse_if_foreign(saved, scene.ledger.state, scene.sessions, scene.space.providers)
+        refuse_if_foreign(saved, scene.planned, scene.sessions, scene.space.providers)
         scene.screen.plan(saved)
         return Chosen(saved, {})
     plan = plan_now(
-        scene.space, scene.sessions, scene.ledger.state, found, ask.options, scene.screen.progress
+        scene.space, scene.sessions, scene.planned, found, ask.options, scene.screen.progress
     )
     if ask.imported is not None:
         plan = record_only(plan)
@@ -55,7 +55,9 @@ def _saved(path: Path) -> Plan:
     try:
         return decode(path.read_bytes(), str(path))
     except OSError as error:
-        raise PlanRefused(f"{path} cannot be read: {error.strerror}", "Check the path.") from None
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}", "Save a plan: `kafkaform plan -out=FILE`."
+        ) from None
 
 
 def _expected(plan: Plan, token: str | None) -> None:

@@ -1,4 +1,4 @@
-"""A fault of kafkaform itself, told as one: what it is, that it is not the user's, how to report it.
+"""A fault of kafkaform itself, told as one: what it is, whose it is, how to report it.
 
 The details go to a private file, since an exception's text can hold a value of the
 configuration, and never to the screen.

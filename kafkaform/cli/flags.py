@@ -11,38 +11,53 @@ Var = Annotated[
     list[str], typer.Option("--var", metavar="NAME=VALUE", help="Set an input variable.")
 ]
 VarFile = Annotated[
-    list[Path], typer.Option("--var-file", help="Read input variables from this file.")
+    list[Path],
+    typer.Option("--var-file", metavar="FILE", help="Read input variables from this file."),
 ]
 StateFile = Annotated[
     Path | None,
-    typer.Option("--state", help="The state file; default: kafkaform.state.json here."),
+    typer.Option(
+        "--state", metavar="FILE", help="The state file; default: kafkaform.state.json here."
+    ),
 ]
 Target = Annotated[
     list[str],
-    typer.Option("--target", help="Only this address or glob, and what it depends on."),
+    typer.Option(
+        "--target", metavar="ADDRESS", help="Only this address or glob, and what it depends on."
+    ),
 ]
 Exclude = Annotated[
     list[str],
-    typer.Option("--exclude", help="Not this address or glob, nor what depends on it."),
+    typer.Option(
+        "--exclude", metavar="ADDRESS", help="Not this address or glob, nor what depends on it."
+    ),
 ]
 Adopt = Annotated[
     list[str],
-    typer.Option("--adopt", help="Take over live objects whose address this glob names."),
+    typer.Option(
+        "--adopt", metavar="GLOB", help="Take over live objects whose address this glob names."
+    ),
 ]
 MaxDeletes = Annotated[
     int | None,
-    typer.Option("--max-deletes", min=0, help="Allow at most this many deletions."),
+    typer.Option("--max-deletes", metavar="N", min=0, help="Allow at most this many deletions."),
 ]
 FailOn = Annotated[
     list[str],
-    typer.Option("--fail-on", help="Exit 8 if the plan has deletes, blocked or drift."),
+    typer.Option(
+        "--fail-on",
+        metavar="CONDITION",
+        help="Exit 8 if the plan has such: deletes, blocked, drift.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON lines for programs.")]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colours.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
 LockTimeout = Annotated[
     str,
-    typer.Option("--lock-timeout", help="How long to wait for the state lock, such as 60s."),
+    typer.Option(
+        "--lock-timeout", metavar="TIME", help="How long to wait for the state lock, such as 60s."
+    ),
 ]
 AutoApprove = Annotated[
     bool, typer.Option("--auto-approve", "--force", help="Do not ask; apply what is planned.")

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from .. import __version__
 from ..audit.event import seconds, timestamp
 from ..audit.index import Index, pending
+from ..core.address import matches
 from ..core.change import Action
+from ..core.diagnostics import suggest
 from ..core.errors import Blocked, UsageError
 from ..core.progress import Report
+from ..core.resource import Desired
 from ..plan.build import Header, make_plan
-from ..plan.model import Options, Plan
+from ..plan.model import Mode, Options, Plan
 from ..plan.observe import Look, gather
 from ..provider.contract import Session
-from ..state.model import State, new_state
-from .workspace import Workspace, connected, display, read_log
+from ..render.text import count
+from ..state.model import State
+from .workspace import Workspace, connected, display, first_state, read_log
 
 SETTLE_WINDOW_SECONDS = 60.0
-FAIL_ON = ("deletes", "blocked", "drift")
+FAIL_ON = {
+    "deletes": "deletions",
+    "blocked": "blocked changes",
+    "drift": "drift (changes made outside kafkaform)",
+}
+"""Condition of --fail-on -> what the plan has then."""
 
 
 def read_only_plan(space: Workspace, options: Options, report: Report) -> Plan:
     """The plan of `plan` and `show`: state and log as they are, open intents as pending."""
-    state = space.backend.load().state or new_state("")
+    state = space.backend.load().state or first_state(space.sink)
     found = read_log(space.sink, state)
     with connected(space, state) as sessions:
         return plan_now(space, sessions, state, found, options, report)
@@ -40,6 +50,7 @@ def plan_now(
 ) -> Plan:
     """Read the world and make the plan."""
     desired = space.desired
+    _refuse_idle_adopt(desired, options)
     world = gather(
         sessions,
         desired,
@@ -59,6 +70,17 @@ def plan_now(
         options,
         _header(space, state),
     )
+
+
+def _refuse_idle_adopt(desired: Desired, options: Options) -> None:
+    """Raises UsageError for an --adopt that names nothing: a typing error must not go unseen."""
+    addresses = [str(item.address) for item in desired.declared]
+    for glob in options.adopt:
+        if not any(matches(glob, address) for address in addresses):
+            raise UsageError(
+                f"--adopt {glob!r} matches no declared object",
+                suggest(glob, addresses) or "Only what the configuration declares can be adopted.",
+            )
 
 
 def _settle(space: Workspace, sessions: Mapping[str, Session], found: Index) -> float:
@@ -85,17 +107,34 @@ def refuse_if_blocked(plan: Plan, fail_on: Sequence[str]) -> None:
     stopping = list(plan.blocked(stopping=True))
     if stopping:
         raise Blocked(
-            f"{len(stopping)} change(s) cannot be made: "
+            f"{count(len(stopping), 'change')} cannot be made: "
             + ", ".join(change.address for change in stopping[:5])
             + (" ..." if len(stopping) > 5 else ""),
             "The plan names the reason and what to do for each. --exclude goes round one that "
             "cannot be read.",
         )
-    held = [name for name in fail_on if _holds(plan, name)]
+    held = [FAIL_ON[name] for name in FAIL_ON if name in fail_on and _holds(plan, name)]
     if held:
         raise Blocked(
-            f"--fail-on: the plan has {' and '.join(held)}", "Look at the plan; nothing was sent."
+            f"--fail-on: the plan has {' and '.join(held)}; nothing was sent",
+            "Look at the plan. Without this --fail-on it can be applied.",
         )
+
+
+def apply_command(plan: Plan) -> str:
+    """What to type to apply exactly this plan after its review, planning flags included."""
+    options = plan.options
+    words = ["kafkaform", "destroy" if options.mode is Mode.DESTROY else "apply"]
+    words += ["--expect", plan.token]
+    for flag, globs in (
+        ("--target", options.target),
+        ("--exclude", options.exclude),
+        ("--adopt", options.adopt),
+    ):
+        words += [f"{flag}={glob}" for glob in globs]
+    if options.max_deletes is not None:
+        words.append(f"--max-deletes={options.max_deletes}")
+    return shlex.join(words)
 
 
 def check_fail_on(names: Sequence[str]) -> tuple[str, ...]:

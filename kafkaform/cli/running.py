@@ -39,8 +39,8 @@ def run_apply(
         shown.result(done.report, done.run)
         shown.outputs(recorded(done.state.outputs))
         error = done.report.error()
-    if error is not None:
-        raise error
+        if error is not None:
+            raise error
 
 
 def _with_import(space: Workspace, ask: Ask) -> Workspace:

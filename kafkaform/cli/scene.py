@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -66,7 +66,8 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Everything that one apply works with, under the lock."""
+    """Everything that one apply works with, under the lock. lineage: what plans are made under:
+    the state's, or empty as long as none was saved, as it was for who reviewed the first plan."""
 
     space: Workspace
     ask: Ask
@@ -74,6 +75,12 @@ class Scene:
     sessions: Mapping[str, Session]
     ledger: Ledger
     found: Index
+    lineage: str
+
+    @property
+    def planned(self) -> State:
+        """The state as plans see it."""
+        return replace(self.ledger.state, lineage=self.lineage)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import typer
+
 from .. import __version__
 from ..apply.recover import Recovered
 from ..apply.report import NEXT, Report
 from ..apply.verify import Invisible
 from ..core.clock import SystemClock
 from ..core.diagnostics import Diagnostics
-from ..core.errors import UsageError
+from ..core.errors import KafkaformError, UsageError, exit_code
 from ..core.progress import Event, silent
 from ..core.progress import Report as ReportTo
 from ..core.resource import Output
@@ -23,8 +25,14 @@ from ..render.human import human
 from ..render.jsonplan import Data
 from ..render.progress import Bars
 from ..render.report import apply_report, apply_summary
-from ..render.text import inline
+from ..render.text import count, inline
 from .console import Console
+
+_WITHOUT_ASKING = {
+    Mode.NORMAL: "Use --auto-approve, or review a plan and give its approval with --expect.",
+    Mode.DESTROY: "Name the clusters with --confirm CLUSTER, or review `plan --destroy` and give "
+    "its approval with --expect.",
+}
 
 
 @dataclass(slots=True)
@@ -44,8 +52,8 @@ class TextScreen:
         """Only `yes` applies; a destroy asks for the cluster id of each instance."""
         if not self.console.interactive:
             raise UsageError(
-                "nobody can be asked here, so the plan is not approved",
-                "Use --auto-approve, or `plan`, review and `apply --expect APPROVAL`.",
+                "nobody can be asked here, so the plan is not approved; nothing was sent",
+                _WITHOUT_ASKING[plan.options.mode],
             )
         if plan.options.mode is Mode.DESTROY:
             return all(self._type_cluster(name, plan) for name in sorted(plan.instances))
@@ -62,7 +70,8 @@ class TextScreen:
             status = result.outcome.status.value
             self.note(f"Recovered {inline(result.change.address)}: {status}.")
         if found.taken_in:
-            self.note(f"Took {found.taken_in} outcome(s) of an earlier run into the state.")
+            outcomes = count(found.taken_in, "outcome")
+            self.note(f"Took {outcomes} of an earlier run into the state.")
 
     def note(self, text: str) -> None:
         self.console.note(text)
@@ -104,7 +113,9 @@ class JsonScreen:
             self.console.out(line)
 
     def approve(self, plan: Plan) -> bool:
-        raise UsageError("--json asks no questions", "Use --auto-approve or --expect.")
+        raise UsageError(
+            "--json asks no questions; nothing was sent", _WITHOUT_ASKING[plan.options.mode]
+        )
 
     def recovered(self, found: Recovered) -> None:
         for result in found.closed:
@@ -139,7 +150,11 @@ def screen(console: Console, *, json: bool, quiet: bool, detail: bool = True) ->
     if json:
         shown = JsonScreen(console)
         shown.begin()
-        yield shown
+        try:
+            yield shown
+        except KafkaformError as error:  # programs read their errors where they read the rest
+            shown.diagnostics(error.diagnostics)
+            raise typer.Exit(exit_code(error)) from None
         return
     with Bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
         yield TextScreen(console, bars, detail)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ..apply.secrets import references, resolve
 from ..audit.chain import trusted
+from ..audit.event import decode
 from ..audit.index import Index, index
 from ..audit.sinks.local import LocalSink
 from ..core.clock import Clock, SystemClock
@@ -29,7 +30,7 @@ from ..provider.contract import Provider, ResourceType, Session
 from ..provider.registry import Registry
 from ..state.backend import LockInfo
 from ..state.backends.local import LocalBackend
-from ..state.model import State
+from ..state.model import State, new_state
 from .configuration import Configuration, Inputs, read_configuration
 
 STATE_FILE = "kafkaform.state.json"
@@ -126,6 +127,13 @@ def read_log(sink: LocalSink, state: State | None) -> Index:
     was written, or if the log lacks the record that the state is anchored at."""
     head = state.audit_head if state else None
     return index(trusted(sink.lines(), sink.location, head), head)
+
+
+def first_state(sink: LocalSink) -> State:
+    """The state where none was ever saved. Its lineage is the log's, if a run began one and
+    ended before its first save; else it is empty, because nothing but an apply may name it."""
+    line = next(iter(sink.lines()), None)
+    return new_state(str(decode(line).body.get("lineage", "")) if line else "")
 
 
 def new_run_id() -> str:

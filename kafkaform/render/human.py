@@ -78,7 +78,7 @@ def _partial(seen: PlanView, paint: Paint) -> Iterator[str]:
         yield paint("delete", "This plan destroys everything that the state holds.")
     if seen.partial:
         chosen = " ".join(map(inline, seen.partial))
-        yield paint("warning", f"Partial plan ({chosen})") + ": all other objects were left out."
+        yield paint("warning", f"Partial plan ({chosen})") + ": it does not show the rest."
 
 
 def _table(seen: PlanView, paint: Paint) -> Iterator[str]:
@@ -211,7 +211,8 @@ def _warnings(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
 def _closing(seen: PlanView, paint: Paint) -> Iterator[str]:
     if seen.empty:
         known = f" ({count(seen.counts.unchanged, 'object')})" if seen.counts.unchanged else ""
-        yield paint("create", f"No changes. What is live matches the configuration{known}.")
+        what = "What this partial plan looks at" if seen.partial else "What is live"
+        yield paint("create", f"No changes. {what} matches the configuration{known}.")
         return
     if seen.counts.unchanged:
         yield paint("dim", f"{count(seen.counts.unchanged, 'object')} unchanged.")

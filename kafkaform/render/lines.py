@@ -92,12 +92,13 @@ def _what(change: Change) -> str:
 
 
 def impact_text(change: Change) -> str:
-    """What is lost, with exact figures."""
+    """What is lost: the sentence, and the figures that it does not name itself."""
     if change.impact is None:
         return ""
     figures = change.impact.figures
-    shown = ", ".join(f"{inline(name)} {_figure(figures[name])}" for name in sorted(figures))
     text = inline(change.impact.text)
+    rest = (name for name in sorted(figures) if name not in change.impact.text)
+    shown = ", ".join(f"{inline(name)} {_figure(figures[name])}" for name in rest)
     return f"{text} ({shown})" if shown else text
 
 

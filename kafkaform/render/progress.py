@@ -133,4 +133,6 @@ class Log:
 def amount(event: events.Progress) -> str:
     """`120 of 500 topics`, or `120 topics` while the total is not known."""
     total = "" if event.total is None or event.finished else f" of {event.total:,}"
-    return f"{event.done:,}{total} {inline(event.unit)}".rstrip()
+    counted = event.done if event.total is None or event.finished else event.total
+    unit = event.unit.removesuffix("s") if counted == 1 else event.unit
+    return f"{event.done:,}{total} {inline(unit)}".rstrip()

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedClock, SimulatedCluster, Topic
-
 from kafkaform.apply.recover import Recovered
 from kafkaform.audit.chain import verify
 from kafkaform.audit.event import Record
@@ -42,11 +40,13 @@ from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.provider.contract import Provider, Session
 from kafkaform.state.codec import encode as encode_state
 from kafkaform.state.model import Row, State, new_state
+from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedClock, SimulatedCluster, Topic
 
 from .store import Fate, MemoryBackend, MemorySink
 
 PLACE = Range("main.kf.hcl", 1, 1, 1, 1)
 KAFKA = "kafka"
+PLAIN, NORMAL = Lifecycle(), Options()
 TIMEOUT = 4
 """Seconds that the simulated cluster may take for a request: the code path is the real one."""
 
@@ -65,7 +65,7 @@ def topic(
     *,
     address: str = "",
     depends_on: tuple[str, ...] = (),
-    lifecycle: Lifecycle = Lifecycle(),
+    lifecycle: Lifecycle = PLAIN,
     owner: str | None = None,
     labels: Mapping[str, str] | None = None,
     **attributes: Any,
@@ -175,9 +175,11 @@ class WatchedCluster(SimulatedCluster):
 
 @dataclass(slots=True)
 class Screen:
-    """Approves everything and keeps what it was shown. gap: done between plan and approval."""
+    """Approves everything and keeps what it was shown. shown: called with each plan; gap: done
+    between plan and approval."""
 
     gap: Callable[[Plan], None] = lambda plan: None
+    shown: Callable[[Plan], None] = lambda plan: None
     answer: bool = True
     progress: ReportTo = silent
     plans: list[Plan] = field(default_factory=list)
@@ -189,6 +191,7 @@ class Screen:
 
     def plan(self, plan: Plan) -> None:
         self.plans.append(plan)
+        self.shown(plan)
 
     def approve(self, plan: Plan) -> bool:
         self.gap(plan)
@@ -219,8 +222,6 @@ class SavedPlan:
 
     def read_bytes(self) -> bytes:
         return self.data
-
-
 
 
 @dataclass(slots=True)
@@ -287,7 +288,7 @@ def space(where: House, said: Desired) -> workspace.Workspace:
     )
 
 
-def plan(where: House, said: Desired, options: Options = Options()) -> Plan:
+def plan(where: House, said: Desired, options: Options = NORMAL) -> Plan:
     """What `kafkaform plan` shows."""
     return planning.read_only_plan(space(where, said), options, silent)
 
@@ -295,16 +296,17 @@ def plan(where: House, said: Desired, options: Options = Options()) -> Plan:
 def apply(
     where: House,
     said: Desired,
-    options: Options = Options(),
+    options: Options = NORMAL,
     *,
     saved: Plan | None = None,
     expect: str | None = None,
     fail_on: tuple[str, ...] = (),
     gap: Callable[[Plan], None] | None = None,
+    shown: Callable[[Plan], None] = lambda plan: None,
 ) -> Applied:
     """What `kafkaform apply` does. saved: a plan file; expect: a reviewed token; gap: what
-    happens in the world between the plan and its approval."""
-    where.screen = Screen() if gap is None else Screen(gap)
+    happens in the world between the plan and its approval; shown: called with the plan."""
+    where.screen = Screen(gap or (lambda plan: None), shown)
     ask = Ask(
         options,
         plan_file=cast(Any, SavedPlan(encode(saved))) if saved else None,

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from kafkaform_providers.kafka.memory import Killed
-
 from kafkaform.audit.event import Record
 from kafkaform.audit.event import decode as decode_record
 from kafkaform.audit.sink import Torn
@@ -18,6 +16,7 @@ from kafkaform.core.errors import Locked, StorageError
 from kafkaform.state.backend import Loaded, LockInfo
 from kafkaform.state.codec import decode, encode
 from kafkaform.state.model import State
+from kafkaform_providers.kafka.memory import Killed
 
 MOMENTS = ("before", "torn", "after")
 

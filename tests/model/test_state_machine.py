@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from kafkaform.core.errors import ConnectError, KafkaformError, Locked, StorageError
+from kafkaform.core.resource import Desired, Lifecycle
+from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform_providers.kafka.memory import (
     Killed,
+    Mishap,
     killed_after,
     killed_before,
     late_effect,
@@ -19,10 +25,6 @@ from kafkaform_providers.kafka.memory import (
     swallowed,
     throttled,
 )
-
-from kafkaform.core.errors import ConnectError, KafkaformError, Locked, StorageError
-from kafkaform.core.resource import Desired, Lifecycle
-from kafkaform.plan.model import Mode, Options, Plan
 
 from . import engine
 from .engine import TIMEOUT, topic
@@ -45,7 +47,6 @@ LIFECYCLES = (
     Lifecycle(ignore_changes=("config.retention.ms",)),
 )
 WRITES = ("CreateTopics", "CreatePartitions", "IncrementalAlterConfigs", "DeleteTopics")
-READS = ("DescribeTopics", "ListTopics")
 MISHAPS = (
     not_sent(),
     lost_reply(),
@@ -67,13 +68,14 @@ configs = st.sampled_from(CONFIGS)
 
 @dataclass(frozen=True)
 class Wish:
-    """One declared topic."""
+    """One declared topic. after: the topic that it depends on; renamed: under its second
+    address."""
 
     name: str
     partitions: int | None
     config: dict[str, str]
     lifecycle: Lifecycle
-    after: tuple[str, ...] = ()
+    after: str | None = None
     renamed: bool = False
 
     @property
@@ -81,57 +83,82 @@ class Wish:
         return f"kafka_topic.{self.name}{'_new' if self.renamed else ''}"
 
 
+@dataclass(frozen=True)
+class Trouble:
+    """Something that goes wrong while an apply runs: a request's mishap, or a death."""
+
+    mishap: Mishap | None
+    what: str
+    skip: int
+    moment: str = ""
+
+    def befall(self, house: engine.House) -> None:
+        if self.mishap is None:
+            house.fate.set(self.what, self.skip, self.moment)
+        else:
+            house.cluster.faults.schedule(self.mishap, self.what, skip=self.skip)
+
+
+wishes = st.builds(
+    Wish,
+    names,
+    st.sampled_from((None, 1, 2, 3)),
+    configs,
+    st.sampled_from(LIFECYCLES),
+    st.sampled_from((None, None, "a", "b")),
+)
+troubles = st.one_of(
+    st.builds(Trouble, st.sampled_from(MISHAPS), st.sampled_from(WRITES), st.integers(0, 1)),
+    st.builds(Trouble, st.sampled_from(MISHAPS), st.just("*"), st.integers(0, 9)),
+    st.builds(
+        Trouble,
+        st.none(),
+        st.sampled_from(("*", "intent", "outcome", "recover", "state", "run_*", "verify")),
+        st.integers(0, 3),
+        st.sampled_from(MOMENTS),
+    ),
+)
+edits = st.tuples(
+    names, st.sampled_from(("create", "delete", "recreate", "grow", "alter", "clear"))
+)
+
+
 class Engine(RuleBasedStateMachine):
     """Rules are what people, processes and networks do; invariants are what users rely on."""
 
-    @initialize(brokers=st.sampled_from((1, 3)))
-    def start(self, brokers: int) -> None:
+    @initialize(brokers=st.sampled_from((1, 3)), first=st.lists(wishes, max_size=3))
+    def start(self, brokers: int, first: list[Wish]) -> None:
         self.house = engine.house(brokers=brokers)
         engine.begin(self.house)
         self.witness = Witness(self.house)
         self.wishes: dict[str, Wish] = {}
         self.removed: dict[str, bool] = {}
         self.saved: Plan | None = None
+        self.declare(first)
 
     # ── what is wished ──────────────────────────────────────────────────────────────────
 
-    @rule(
-        name=names,
-        partitions=st.sampled_from((None, 1, 2, 3)),
-        config=configs,
-        lifecycle=st.sampled_from(LIFECYCLES),
-        after=st.booleans(),
-    )
-    def declare(
-        self,
-        name: str,
-        partitions: int | None,
-        config: dict[str, str],
-        lifecycle: Lifecycle,
-        after: bool,
-    ) -> None:
-        """A new block, or another text in an old one."""
-        renamed = self.wishes[name].renamed if name in self.wishes else False
-        first = self.wishes.get("a")
-        needs = (first.address,) if after and first and name != "a" else ()
-        self.wishes[name] = Wish(name, partitions, config, lifecycle, needs, renamed)
-        self.removed.pop(name, None)
+    @rule(new=st.lists(wishes, min_size=1, max_size=3))
+    def declare(self, new: list[Wish]) -> None:
+        """New blocks, or other texts in old ones."""
+        for wish in new:
+            old = self.wishes.get(wish.name)
+            self.wishes[wish.name] = replace(wish, renamed=old.renamed if old else False)
+            self.removed.pop(wish.name, None)
 
-    @rule(name=names, how=st.sampled_from((None, True, False)))
+    @rule(name=names, how=st.sampled_from((True, True, True, False, None)))
     def undeclare(self, name: str, how: bool | None) -> None:
-        """A block goes: just so, or with a `removed` block that destroys or forgets."""
+        """A block goes: with a `removed` block that destroys or forgets, or just so."""
         self.wishes.pop(name, None)
         self.removed.pop(name, None)
         if how is not None:
             self.removed[name] = how
 
-    @precondition(lambda self: self.wishes)
-    @rule(data=st.data())
-    def rename(self, data: st.DataObject) -> None:
+    @rule(name=names)
+    def rename(self, name: str) -> None:
         """A block gets another address, with `moved` blocks that tell of it."""
-        name = data.draw(st.sampled_from(sorted(self.wishes)))
-        wish = self.wishes[name]
-        self.wishes[name] = replace(wish, renamed=not wish.renamed)
+        if name in self.wishes:
+            self.wishes[name] = replace(self.wishes[name], renamed=not self.wishes[name].renamed)
 
     def desired(self) -> Desired:
         wishes = [
@@ -141,7 +168,7 @@ class Engine(RuleBasedStateMachine):
                 w.config,
                 address=w.address,
                 lifecycle=w.lifecycle,
-                depends_on=tuple(a for a in w.after if a in self._addresses()),
+                depends_on=self._needs(w),
             )
             for w in self.wishes.values()
         ]
@@ -159,54 +186,35 @@ class Engine(RuleBasedStateMachine):
         )
         return engine.desired(*wishes, moved=tuple(moves), removed=tuple(gone))
 
-    def _addresses(self) -> set[str]:
-        return {wish.address for wish in self.wishes.values()}
+    def _needs(self, wish: Wish) -> tuple[str, ...]:
+        needed = self.wishes.get(wish.after or "")
+        # Only ever upwards, as a configuration with a circle is refused when it is read.
+        return (needed.address,) if needed and needed.name < wish.name else ()
 
     # ── what others do ──────────────────────────────────────────────────────────────────
 
-    @rule(name=names, partitions=st.sampled_from((1, 2)), config=configs)
-    def somebody_creates(self, name: str, partitions: int, config: dict[str, str]) -> None:
-        if name not in self.house.cluster.topics:
-            with self.house.cluster.others() as others:
-                others.create(name, partitions, config=config)
-
-    @rule(name=names, deed=st.sampled_from(("delete", "recreate", "grow", "alter", "clear")))
-    def somebody_meddles(self, name: str, deed: str) -> None:
+    @rule(edit=edits)
+    def somebody_meddles(self, edit: tuple[str, str]) -> None:
+        name, deed = edit
         live = self.house.cluster.topics.get(name)
-        if live is None:
-            return
         with self.house.cluster.others() as others:
-            if deed == "grow":
+            if deed == "create" and live is None:
+                others.create(name, 2, config={"retention.ms": "1000"})
+            elif deed == "grow" and live is not None:
                 others.grow(name, live.partitions + 1)
-            elif deed in ("alter", "clear"):
+            elif deed in ("alter", "clear") and live is not None:
                 others.alter(name, {"retention.ms": "77" if deed == "alter" else None})
-            else:
+            elif deed in ("delete", "recreate") and live is not None:
                 getattr(others, deed)(name)
 
     # ── what goes wrong ─────────────────────────────────────────────────────────────────
-
-    @rule(
-        mishap=st.sampled_from(MISHAPS),
-        api=st.sampled_from((*WRITES, *WRITES, *READS)),
-        skip=st.integers(0, 2),
-    )
-    def plan_a_mishap(self, mishap: object, api: str, skip: int) -> None:
-        self.house.cluster.faults.schedule(mishap, api, skip=skip)  # type: ignore[arg-type]
-
-    @rule(
-        what=st.sampled_from(("*", "intent", "outcome", "recover", "state", "run_*", "verify")),
-        skip=st.integers(0, 4),
-        moment=st.sampled_from(MOMENTS),
-    )
-    def plan_a_death(self, what: str, skip: int, moment: str) -> None:
-        self.house.fate.set(what, skip, moment)
 
     @rule(seconds=st.sampled_from((0.0, 0.5, 2.0)), reads=st.sampled_from((0, 1, 3)))
     def brokers_lag(self, seconds: float, reads: int) -> None:
         last = self.house.cluster.numbers[-1]
         self.house.cluster.lag(seconds=seconds, reads=reads, broker=last)
 
-    @rule(number=st.integers(1, 3), up=st.booleans())
+    @rule(number=st.integers(2, 3), up=st.booleans())
     def brokers_fall(self, number: int, up: bool) -> None:
         if number in self.house.cluster.numbers:
             (self.house.cluster.start if up else self.house.cluster.stop)(number)
@@ -217,42 +225,76 @@ class Engine(RuleBasedStateMachine):
 
     # ── what the tool does ──────────────────────────────────────────────────────────────
 
-    @rule()
-    def plan(self) -> None:
+    @rule(trouble=st.lists(troubles, max_size=1))
+    def plan(self, trouble: list[Trouble]) -> None:
         """A plan that somebody keeps, to apply it later."""
         said = self.desired()
         before = len(self.house.sink.whole), self.house.backend.data
+        for item in trouble:
+            item.befall(self.house)
         try:
             self.saved = engine.plan(self.house, said)
         except (KafkaformError, Killed) as error:
             self._tolerable(error)
         else:
-            self.witness.plan(self.saved, said, self.house.state)
+            self._judge(said, self.saved)
         assert before == (len(self.house.sink.whole), self.house.backend.data)
 
-    @rule(mode=st.sampled_from((Mode.NORMAL, Mode.NORMAL, Mode.NORMAL, Mode.DESTROY)))
-    def apply(self, mode: Mode) -> None:
-        self._apply(Options(mode))
+    @rule(
+        mode=st.sampled_from((*[Mode.NORMAL] * 5, Mode.DESTROY)),
+        new=st.lists(wishes, max_size=2),
+        gone=st.lists(names, max_size=1),
+        trouble=st.lists(troubles, max_size=3),
+        meanwhile=st.lists(edits, max_size=1),
+    )
+    def apply(
+        self,
+        mode: Mode,
+        new: list[Wish],
+        gone: list[str],
+        trouble: list[Trouble],
+        meanwhile: list[tuple[str, str]],
+    ) -> None:
+        """A few new wishes, then a run through trouble while somebody else is at work."""
+        self.declare(new)
+        for name in gone:
+            self.undeclare(name, True)
+        self._apply(Options(mode), trouble, meanwhile)
 
     @precondition(lambda self: self.saved is not None)
-    @rule(expect=st.booleans())
-    def apply_the_saved_plan(self, expect: bool) -> None:
+    @rule(expect=st.booleans(), trouble=st.lists(troubles, max_size=3))
+    def apply_the_saved_plan(self, expect: bool, trouble: list[Trouble]) -> None:
         """Perhaps for the second time, or long after the world went on."""
         assert self.saved is not None
         token = self.saved.token if expect else None
-        self._apply(self.saved.options, saved=self.saved, expect=token)
+        self._apply(self.saved.options, trouble, [], saved=self.saved, expect=token)
 
     def _apply(
-        self, options: Options, saved: Plan | None = None, expect: str | None = None
+        self,
+        options: Options,
+        trouble: list[Trouble],
+        meanwhile: list[tuple[str, str]],
+        *,
+        saved: Plan | None = None,
+        expect: str | None = None,
     ) -> None:
-        said, state = self.desired(), self.house.state
+        said = self.desired()
+        for item in trouble:
+            item.befall(self.house)
+
+        def shown(plan: Plan) -> None:
+            if saved is None:
+                self._judge(said, plan)
+            for edit in meanwhile:
+                self.somebody_meddles(edit)
+
         try:
-            done = engine.apply(self.house, said, options, saved=saved, expect=expect)
+            engine.apply(self.house, said, options, saved=saved, expect=expect, shown=shown)
         except (KafkaformError, Killed) as error:
             self._tolerable(error)
-        else:
-            if saved is None:
-                self.witness.plan(done.plan, said, state)
+
+    def _judge(self, said: Desired, plan: Plan) -> None:
+        self.witness.plan(plan, said, self.house.state)
 
     def _tolerable(self, error: BaseException) -> None:
         assert not isinstance(error, StorageError | Locked), error
@@ -270,12 +312,11 @@ class Engine(RuleBasedStateMachine):
             house.cluster.start(number)
         house.clock.advance(3600.0)
         for _ in range(5):
-            list(map(lambda n: house.cluster.look("DescribeTopics", n), house.cluster.numbers))
+            for number in house.cluster.numbers:
+                house.cluster.look("DescribeTopics", number)
         said = self.desired()
         recovered = self._around(said)
-        state = house.state
-        done = engine.apply(house, said, recovered)
-        self.witness.plan(done.plan, said, state)
+        done = engine.apply(house, said, recovered, shown=partial(self._judge, said))
         assert done.report is None or done.report.complete, done.report
         after = engine.plan(house, said)
         self.witness.settled(after)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from kafkaform_providers.kafka.memory import Topic
-
 from kafkaform.audit.index import TERMINAL, of_run
 from kafkaform.core.change import Action
 from kafkaform.core.resource import Desired
@@ -20,6 +18,7 @@ from kafkaform.plan.diff import dotted, flatten
 from kafkaform.plan.model import Mode, Plan
 from kafkaform.state.codec import decode
 from kafkaform.state.model import State
+from kafkaform_providers.kafka.memory import Topic
 
 from .engine import House, identity
 

@@ -16,6 +16,7 @@ from kafkaform.cli.commands.sandbox import probe
 OWN = 1
 """ConfigSource of a topic's own override."""
 SECONDS = 30.0
+_URL_SAFE = str.maketrans("+/", "-_", "=")
 
 
 @dataclass(frozen=True)
@@ -83,5 +84,5 @@ def _configs(admin: AdminClient, names: Iterable[str]) -> dict[str, dict[str, st
 
 
 def _text(described: object) -> str:
-    """Kafka's spelling of the id: URL-safe, without padding."""
-    return str(described.topic_id).rstrip("=")  # type: ignore[attr-defined]
+    """Kafka's own spelling of the id, which is URL-safe; this client's is not."""
+    return str(described.topic_id).translate(_URL_SAFE)  # type: ignore[attr-defined]

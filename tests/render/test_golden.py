@@ -5,13 +5,14 @@ KAFKAFORM_UPDATE_GOLDEN=1 rewrites the files; the difference is then read, not t
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kafkaform.core.canonical import dumps, pretty
+from kafkaform.core.canonical import dumps
 from kafkaform.plan.model import Plan
 from kafkaform.render import stream
 from kafkaform.render.human import human
@@ -22,11 +23,16 @@ from .plans import GOLDEN
 
 FOLDER = Path(__file__).parent / "golden"
 
+
+def _indented(text: str) -> str:
+    return json.dumps(json.loads(text), sort_keys=True, indent=2) + "\n"
+
+
 RENDERERS: dict[str, Callable[[Plan], str]] = {
     "txt": human,
     "short.txt": lambda plan: human(plan, detail=False),
     "md": markdown,
-    "json": lambda plan: pretty(to_json(plan)),
+    "json": lambda plan: _indented(dumps(to_json(plan))),
     "jsonl": lambda plan: "".join(dumps(event) + "\n" for event in stream.plan_events(plan)),
 }
 

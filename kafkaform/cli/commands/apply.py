@@ -32,6 +32,9 @@ from ..running import run_apply
 from ..scene import Ask
 from ..workspace import seconds_of
 
+PlanFile = Annotated[
+    Path | None, typer.Argument(metavar="PLAN", help="What `plan -out=FILE` saved.")
+]
 Expect = Annotated[
     str | None,
     typer.Option("--expect", metavar="APPROVAL", help="Apply only what was approved so."),
@@ -40,7 +43,7 @@ NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until broke
 
 
 def apply_command(
-    plan_file: Annotated[Path | None, typer.Argument(metavar="[PLAN]")] = None,
+    plan_file: PlanFile = None,
     expect: Expect = None,
     auto_approve: AutoApprove = False,
     no_wait: NoWait = False,
@@ -59,7 +62,10 @@ def apply_command(
     quiet: Quiet = False,
     input: Input = True,
 ) -> None:
-    """Plan, ask, apply and verify; or apply a saved plan, or only what was approved."""
+    """Plan, ask, apply and verify.
+
+    With PLAN, apply that saved plan; with --expect, only the plan that was approved.
+    """
     options = Options(
         target=tuple(target),
         exclude=tuple(exclude),

@@ -11,7 +11,7 @@ from ...audit.chain import verify as verify_chain
 from ...audit.event import Record, encode
 from ...core.errors import StorageError, UsageError
 from ...core.head import Head, parse_head
-from ...render.text import inline
+from ...render.text import count, inline
 from ..console import Console
 from ..flags import StateFile
 from ..workspace import open_store
@@ -22,8 +22,10 @@ SHOWN = 50
 
 @app.command()
 def show(
-    run: Annotated[str | None, typer.Option("--run", help="Only this run.")] = None,
-    last: Annotated[int, typer.Option("--last", min=1, help="How many records.")] = SHOWN,
+    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only this run.")] = None,
+    last: Annotated[
+        int, typer.Option("--last", metavar="N", min=1, help="How many records.")
+    ] = SHOWN,
     json: Annotated[bool, typer.Option("--json", help="Whole records.")] = False,
     state: StateFile = None,
 ) -> None:
@@ -34,6 +36,9 @@ def show(
         if run is None or record.run == run:
             kept = [*kept[-(last - 1) :], record] if last > 1 else [record]
     console = Console.standard()
+    if not kept and not json:
+        where = f"of run {inline(run)} " if run else ""
+        console.note(f"No records {where}in {sink.location}.")
     for record in kept:
         console.out(encode(record).decode("ascii") if json else _line(record))
 
@@ -54,7 +59,8 @@ def _line(record: Record) -> str:
 @app.command()
 def verify(
     anchor: Annotated[
-        str | None, typer.Option("--anchor", help="A head that `audit head` printed earlier.")
+        str | None,
+        typer.Option("--anchor", metavar="HEAD", help="A head that `audit head` printed earlier."),
     ] = None,
     state: StateFile = None,
 ) -> None:
@@ -71,12 +77,12 @@ def verify(
     if not result.ok:
         raise StorageError(
             f"{store.sink.location}: record {result.seq}: {result.problem}",
-            f"The {result.records} record(s) before it are sound. Restore the log from a backup "
+            f"Sound before it: {count(result.records, 'record')}. Restore the log from a backup, "
             "and find out who changed it.",
         )
     against = " and the state's anchor" if recorded and recorded.audit_head else ""
     Console.standard().out(
-        f"The audit log is sound: {result.records} record(s){against}, head {result.head}."
+        f"The audit log is sound: {count(result.records, 'record')}{against}, head {result.head}."
     )
 
 

@@ -51,7 +51,10 @@ def destroy(
     quiet: Quiet = False,
     input: Input = True,
 ) -> None:
-    """Delete all objects of this state; what prevent_destroy protects stays."""
+    """Delete everything that the state owns.
+
+    What prevent_destroy protects stays.
+    """
     ask = Ask(
         Options(Mode.DESTROY, tuple(target), tuple(exclude), max_deletes=max_deletes),
         None,

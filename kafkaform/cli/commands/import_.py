@@ -28,9 +28,9 @@ def import_command(
     no_color: NoColor = False,
     quiet: Quiet = False,
 ) -> None:
-    """Take a live object into the state under a declared address; nothing on the broker changes.
+    """Record a live object as ours, without changing it.
 
-    Differences between the block and the object show in the next plan.
+    ADDRESS must be declared. Differences between the block and the object show in the next plan.
     """
     try:
         parse_address(address)

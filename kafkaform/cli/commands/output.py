@@ -17,12 +17,15 @@ from ..workspace import open_store
 
 
 def output(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME")] = None,
     json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
     raw: Annotated[bool, typer.Option("--raw", help="A string as it is, for scripts.")] = False,
     state: StateFile = None,
 ) -> None:
-    """Show recorded outputs; sensitive ones are never stored, so they are never shown."""
+    """Show the outputs that the last apply recorded.
+
+    Sensitive ones are never stored, so they are never shown.
+    """
     found = open_store(state).backend.load().state
     outputs = found.outputs if found else FrozenMap()
     console = Console.standard()

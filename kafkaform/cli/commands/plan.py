@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -26,13 +27,16 @@ from ..flags import (
     Var,
     VarFile,
 )
-from ..planning import check_fail_on, read_only_plan, refuse_if_blocked
+from ..planning import apply_command, check_fail_on, read_only_plan, refuse_if_blocked
 from ..screen import screen
 from ..workspace import open_workspace
 
-Out = Annotated[Path | None, typer.Option("--out", help="Save the plan to this file.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Save the plan to this file.")
+]
 Comment = Annotated[
-    Path | None, typer.Option("--comment", help="Write a Markdown review comment to this file.")
+    Path | None,
+    typer.Option("--comment", metavar="FILE", help="Write a Markdown review comment to this file."),
 ]
 
 
@@ -57,7 +61,7 @@ def plan(
     quiet: Quiet = False,
     input: Input = True,
 ) -> None:
-    """Show what an apply would change, and why what is blocked is blocked."""
+    """Show what an apply would change. Reads only; sends and saves nothing."""
     console = Console.standard(no_color=no_color, interactive=input)
     mode = Mode.DESTROY if destroy else Mode.NORMAL
     options = Options(mode, tuple(target), tuple(exclude), tuple(adopt), max_deletes)
@@ -68,24 +72,29 @@ def plan(
         shown.plan(made)
         _save(made, out, comment)
         if out is not None:
-            shown.note(f'Saved to {out}. To apply exactly this plan: kafkaform apply "{out}"')
-    refuse_if_blocked(made, conditions)
+            command = shlex.join(["kafkaform", "apply", str(out)])
+            shown.note(f"Saved to {out}. To apply exactly this plan: {command}")
+        refuse_if_blocked(made, conditions)
     if detailed_exitcode and (made.effective or made.outputs):
         raise typer.Exit(2)
 
 
 def _save(made: Plan, out: Path | None, comment: Path | None) -> None:
     """Write the plan file and the review comment. Raises StorageError."""
-    command = f"kafkaform apply --expect {made.token}"
-    for path, text in (
-        (out, encode(made) if out else b""),
-        (comment, markdown(made, command=command).encode() if comment else b""),
-    ):
+    for path, content in ((out, encode), (comment, _comment)):
         if path is None:
             continue
+        text = content(made)
         try:
             path.write_bytes(text)
         except OSError as error:
             raise StorageError(
                 f"{path} cannot be written: {error.strerror}", "Choose another place."
             ) from None
+
+
+def _comment(made: Plan) -> bytes:
+    # The template engine is slow to load and only comments need it.
+    from ...render.markdown import markdown
+
+    return markdown(made, command=apply_command(made)).encode()

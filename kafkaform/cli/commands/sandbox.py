@@ -15,7 +15,7 @@ from ... import sandbox
 from ...core.errors import KafkaformError, UsageError
 from ...core.progress import Event, Message
 
-app = typer.Typer(help="A real Kafka on this computer, for trying things out and for tests.")
+app = typer.Typer(help="A real Kafka on this computer, to try things out.")
 
 Name = Annotated[str, typer.Option("--name", help="Which sandbox; several can run side by side.")]
 _PROBE_SECONDS = 2.0

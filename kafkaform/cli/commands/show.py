@@ -14,18 +14,21 @@ from ...render.human import human
 from ...render.jsonplan import to_json
 from ..console import Console
 from ..flags import NoColor, StateFile
+from ..planning import apply_command
 from ..workspace import open_store
 from .state import row_lines, state_data
 
+PLAN_HELP = "What `plan -out=FILE` saved."
+
 
 def show(
-    plan_file: Annotated[Path | None, typer.Argument(metavar="[PLAN]")] = None,
+    plan_file: Annotated[Path | None, typer.Argument(metavar="PLAN", help=PLAN_HELP)] = None,
     json: Annotated[bool, typer.Option("--json", help="Terraform's plan JSON, or state.")] = False,
     comment: Annotated[bool, typer.Option("--markdown", help="A review comment.")] = False,
     no_color: NoColor = False,
     state: StateFile = None,
 ) -> None:
-    """Show a saved plan, or without one what the state holds."""
+    """Show a saved plan, or what the state holds."""
     console = Console.standard(no_color=no_color)
     if plan_file is None:
         _show_state(console, state, json=json)
@@ -40,7 +43,10 @@ def show(
     if json:
         console.out(dumps(to_json(plan)))
     elif comment:
-        console.out(markdown(plan, command=f"kafkaform apply --expect {plan.token}"))
+        # The template engine is slow to load and only comments need it.
+        from ...render.markdown import markdown
+
+        console.out(markdown(plan, command=apply_command(plan)))
     else:
         console.out(human(plan, colour=console.colour, width=console.width))
 

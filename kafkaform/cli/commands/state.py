@@ -18,7 +18,7 @@ from ...core.errors import OutcomeUnknown, UsageError
 from ...core.head import Head
 from ...core.resource import Identity
 from ...core.value import FrozenMap
-from ...render.text import inline, value
+from ...render.text import count, inline, value
 from ...state.edit import commit, move, with_head, without_address
 from ...state.model import Row, State
 from ..console import Console
@@ -32,7 +32,7 @@ Address = Annotated[str, typer.Argument(metavar="ADDRESS")]
 
 @app.command("list")
 def list_(
-    pattern: Annotated[str, typer.Argument(metavar="[GLOB]")] = "*", state: StateFile = None
+    pattern: Annotated[str, typer.Argument(metavar="GLOB")] = "*", state: StateFile = None
 ) -> None:
     """List the addresses that own something, one a line."""
     found = open_store(state).backend.load().state
@@ -65,8 +65,8 @@ def rm(address: Address, state: StateFile = None, lock_timeout: LockTimeout = "0
 
 @app.command()
 def mv(
-    source: Annotated[str, typer.Argument()],
-    target: Annotated[str, typer.Argument()],
+    source: Annotated[str, typer.Argument(metavar="SOURCE")],
+    target: Annotated[str, typer.Argument(metavar="TARGET")],
     state: StateFile = None,
     lock_timeout: LockTimeout = "0s",
 ) -> None:
@@ -105,8 +105,8 @@ def _refuse_before_recovery(found: Index) -> None:
     """An edit anchors the state at the log's end; what it lacks until there would be lost."""
     if found.unsaved:
         raise OutcomeUnknown(
-            f"{len(found.unsaved)} outcome(s) of an earlier run are in the audit log but not in "
-            "the state yet",
+            f"{count(len(found.unsaved), 'outcome')} of an earlier run: in the audit log, but "
+            "not in the state yet",
             "Run `kafkaform apply` first: it takes them in.",
         )
 
@@ -124,10 +124,11 @@ def row_lines(row: Row) -> Iterator[str]:
     yield f"# {inline(', '.join(row.owners))}"
     yield f"{row.identity.kind} {inline(row.identity.key)} ({row.identity.instance})"
     about = {"id": row.incarnation, "protected": row.protected, "owner": row.owner}
+    labels = {"labels": row.labels} if row.labels else {}
     for name, item in about.items():
         if item is not None:
             yield f"  {name} = {value(item)}"
-    for name, item in sorted(row.attributes.items()):
+    for name, item in (*labels.items(), *sorted(row.attributes.items())):
         if isinstance(item, FrozenMap):
             yield f"  {name}:"
             yield from (f"    {inline(k)} = {value(v)}" for k, v in sorted(item.items()))

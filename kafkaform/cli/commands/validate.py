@@ -10,6 +10,7 @@ from ...core.canonical import dumps
 from ...core.diagnostics import Severity, has_errors
 from ...provider.registry import Registry
 from ...render.diagnostics import diagnostic_data
+from ...render.text import count
 from ..configuration import Inputs, read_configuration
 from ..console import Console
 from ..flags import Json, NoColor, Var, VarFile
@@ -21,7 +22,7 @@ def validate(
     json: Json = False,
     no_color: NoColor = False,
 ) -> None:
-    """Check the configuration without a broker: every fault with its place and advice."""
+    """Check the configuration offline. Every fault comes with its place and advice."""
     console = Console.standard(no_color=no_color)
     inputs = Inputs.of(var, var_file)
     found = read_configuration(Path.cwd(), inputs, Registry()).desired(offline=True)
@@ -42,7 +43,7 @@ def validate(
     else:
         console.diagnostics(faults)
         if not has_errors(faults):
-            count = len(found.declared)
-            console.out(f"The configuration is valid: {count} object(s) declared.")
+            declared = count(len(found.declared), "object")
+            console.out(f"The configuration is valid: {declared} declared.")
     if errors:
         raise typer.Exit(1)

@@ -1,0 +1,362 @@
+"""The documents are true: what they show is generated, parsed or run here."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.core import TyperGroup
+
+from kafkaform.apply.freshness import approval
+from kafkaform.audit.event import KINDS
+from kafkaform.cli.app import app
+from kafkaform.cli.arguments import normalise
+from kafkaform.cli.configuration import Inputs, read_configuration
+from kafkaform.core import canonical, change, diagnostics, resource
+from kafkaform.core.errors import EXIT_CODES
+from kafkaform.core.value import FrozenMap
+from kafkaform.plan import codec, model
+from kafkaform.provider.registry import Registry
+from kafkaform.state.codec import MEMBERS
+from kafkaform.state.codec import decode as decode_state
+from kafkaform.state.codec import encode as encode_state
+
+from .test_architecture import ALLOWED
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+GOLDEN_LOG = ROOT / "tests/cases/audit/golden.jsonl"
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    """The fenced blocks of one language in a document."""
+    text = path.read_text(encoding="utf-8")
+    return [body for kind, body in FENCE.findall(text) if kind == language]
+
+
+def prose(path: Path) -> str:
+    """A document without its fenced blocks."""
+    return FENCE.sub("", path.read_text(encoding="utf-8"))
+
+
+def cells(path: Path, heading: str) -> list[list[str]]:
+    """The body rows of the first table whose first header cell is this."""
+    lines = iter(prose(path).splitlines())
+    for line in lines:
+        if line.startswith(f"| {heading} |"):
+            next(lines)
+            break
+    rows = []
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split(" | ")])
+    return rows
+
+
+def in_code(text: str) -> list[str]:
+    """What stands in backticks."""
+    return re.findall(r"`([^`]+)`", text)
+
+
+# ── reference and configuration ─────────────────────────────────────────────────────────
+
+
+def test_the_reference_is_what_the_schemas_say() -> None:
+    """docs/reference holds exactly the pages that docs/reference.py makes today."""
+    pages = runpy.run_path(str(DOCS / "reference.py"))["pages"]()
+    folder = DOCS / "reference"
+    assert pages.keys() == {path.name for path in folder.iterdir()}
+    for name, text in pages.items():
+        assert (folder / name).read_text(encoding="utf-8") == text, "run docs/reference.py"
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in DOCUMENTS if blocks(path, "hcl")], ids=lambda p: name_of(p)
+)
+def test_every_configuration_shown_is_valid(path: Path, tmp_path: Path) -> None:
+    """Each HCL block of a document passes `kafkaform validate`."""
+    for number, text in enumerate(blocks(path, "hcl")):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "main.kf.hcl").write_text(text, encoding="utf-8")
+        found = read_configuration(folder, Inputs(), Registry()).desired(offline=True)
+        assert found.diagnostics == ()
+        assert found.declared
+
+
+# ── commands ────────────────────────────────────────────────────────────────────────────
+
+
+def root() -> TyperGroup:
+    command = typer.main.get_command(app)
+    assert isinstance(command, TyperGroup)
+    return command
+
+
+def commands(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command that can be typed, as its words."""
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name)
+
+
+def typed(path: Path) -> Iterator[list[str]]:
+    """The words after `kafkaform` of each command line in the document's shell blocks."""
+    for block in blocks(path, "sh"):
+        for line in block.splitlines():
+            words = shlex.split(line, comments=True)
+            if words and words[0] in ("kafkaform", ".venv/bin/kafkaform"):
+                yield words[1:]
+
+
+def parse(words: list[str]) -> None:
+    """Parse a command line without running it; whatever is wrong with it raises."""
+    command: Any = root()
+    context = command.make_context("kafkaform", normalise(words, command))
+    while isinstance(command, TyperGroup):
+        rest = [*getattr(context, "_protected_args", ()), *context.args]
+        name, command, rest = command.resolve_command(context, rest)
+        context = command.make_context(name, rest, parent=context)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_every_command_line_shown_can_be_typed(path: Path) -> None:
+    """Each `kafkaform …` line of a shell block parses: command, flags, arguments."""
+    for words in typed(path):
+        parse(words)
+
+
+def test_the_command_check_sees_what_is_wrong() -> None:
+    """A flag or command that is not there fails the check above."""
+    for wrong in (["plan", "--nonsense"], ["nonsense"], ["state", "nonsense"], ["import", "a"]):
+        with pytest.raises((typer.TyperException, typer.Exit)):
+            parse(wrong)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_every_command_named_in_prose_exists(path: Path) -> None:
+    """`kafkaform WORDS --flag` in running text names a command and flags of the program."""
+    known = set(commands(root())) | {words[:1] for words in commands(root())}
+    flags = {flag for line in flags_of(root()) for flag in line}
+    for code in in_code(prose(path)):
+        words = code.split()
+        if words[0] != "kafkaform" or len(words) < 2 or words[1].isupper():
+            continue
+        named = tuple(word for word in words[1:3] if re.fullmatch(r"[a-z]+", word))
+        assert named in known or named[:1] in known, code
+        assert {w.partition("=")[0] for w in words if w.startswith("--")} <= flags, code
+
+
+def flags_of(group: TyperGroup) -> Iterator[list[str]]:
+    for command in group.commands.values():
+        yield from ([*option.opts, *option.secondary_opts] for option in command.params)
+        if isinstance(command, TyperGroup):
+            yield from flags_of(command)
+    yield ["--help"]
+
+
+def test_the_readme_lists_every_command() -> None:
+    """The table of commands in the README has all of them and no other."""
+    listed = set()
+    for row in cells(ROOT / "README.md", "command"):
+        first, *others = in_code(row[0])
+        words = [word for word in first.split() if word.islower()]
+        listed.add(tuple(words))
+        listed |= {(*words[:-1], other) for other in others}
+    assert listed == set(commands(root()))
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/architecture.md"])
+def test_the_exit_codes_are_those_of_the_program(path: str) -> None:
+    """The table of exit codes names each code that a command can end with."""
+    rows = cells(ROOT / path, "exit code") or cells(ROOT / path, "code")
+    named = {int(code) for row in rows for code in row[0].split(",")}
+    assert named == {0, 2, 130, 143, *EXIT_CODES.values()}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_make_targets_exist(path: Path) -> None:
+    """Every `make TARGET` of a document is a target of the Makefile."""
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    text = "\n".join([*blocks(path, "sh"), *in_code(prose(path))])
+    assert set(re.findall(r"(?:^|&& |\d )make (\w+)", text, re.MULTILINE)) <= targets
+
+
+# ── links and tables ────────────────────────────────────────────────────────────────────
+
+
+def anchors(path: Path) -> set[str]:
+    """The anchors of a document's headings, as hosting sites make them."""
+    titles = re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_every_link_leads_somewhere(path: Path) -> None:
+    """Links between documents name a file that is there, and a heading in it."""
+    for link in re.findall(r"\]\(([^)]+)\)", prose(path)):
+        file, _, anchor = link.partition("#")
+        target = (path.parent / file).resolve() if file else path
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_the_import_table_is_the_law() -> None:
+    """The table in docs/architecture.md is the one that test_architecture.py enforces."""
+    table = prose(DOCS / "architecture.md").partition("Allowed imports")[2]
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", table.partition("\n## ")[0], re.MULTILINE)
+    shown = {name: set(in_code(allowed)) for name, allowed in rows if name != "cli"}
+    assert shown == ALLOWED
+
+
+def test_the_number_of_pinned_jars_is_told_right() -> None:
+    """docs/architecture.md counts the jars of the sandbox's list."""
+    lines = (ROOT / "kafkaform/sandbox/jars.txt").read_text().splitlines()
+    count = sum(1 for line in lines if not line.startswith("#"))
+    assert f"| {count} |" in prose(DOCS / "architecture.md")
+
+
+# ── file formats ────────────────────────────────────────────────────────────────────────
+
+
+NOUNS = (
+    model.Plan,
+    model.PlanInstance,
+    model.Options,
+    model.Unmanaged,
+    model.OutputChange,
+    resource.Facts,
+    resource.Identity,
+    resource.Output,
+    resource.Pending,
+    change.Change,
+    change.PathChange,
+    change.Ownership,
+    change.Step,
+    change.Request,
+    change.Block,
+    change.Impact,
+    diagnostics.Diagnostic,
+    diagnostics.Range,
+)
+
+
+def run_shown(document: str, file: Path) -> subprocess.CompletedProcess[str]:
+    """Run the Python program of a document on a file, in a bare interpreter."""
+    (program,) = blocks(DOCS / document, "python")
+    command = [sys.executable, "-I", "-S", "-c", program, str(file)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: noun.__name__)
+def test_the_plan_format_names_every_member(noun: type) -> None:
+    """docs/formats/plan.md names each field that a plan file can hold."""
+    named = set(in_code(prose(DOCS / "formats/plan.md")))
+    assert {field.name for field in dataclasses.fields(noun)} <= named
+
+
+@pytest.fixture
+def shown_plan(tmp_path: Path) -> Path:
+    """The example of docs/formats/plan.md as the file that it was."""
+    (text,) = blocks(DOCS / "formats/plan.md", "json")
+    path = tmp_path / "example.kfplan"
+    path.write_text(canonical.dumps(canonical.loads(text)) + "\n", encoding="ascii")
+    return path
+
+
+def test_the_plan_shown_is_a_plan(shown_plan: Path) -> None:
+    """The example decodes, its checksum holds, and its approval follows from its changes."""
+    plan = codec.decode(shown_plan.read_bytes(), "the example")
+    scopes = FrozenMap({name: one.facts.scope_id for name, one in plan.instances.items()})
+    assert approval(plan.changes, scopes, plan.lineage) == plan.approval
+    assert codec.encode(plan) == shown_plan.read_bytes()
+
+
+def test_the_plan_can_be_checked_without_kafkaform(shown_plan: Path) -> None:
+    """The program in docs/formats/plan.md prints the token, and refuses an altered plan."""
+    told = run_shown("formats/plan.md", shown_plan)
+    plan = codec.decode(shown_plan.read_bytes(), "the example")
+    assert (told.stdout, told.stderr) == (f"{plan.token}\n", "")
+    altered = shown_plan.read_text().replace("2592000000", "2592000001")
+    shown_plan.write_text(altered)
+    assert run_shown("formats/plan.md", shown_plan).stderr == "the checksum differs\n"
+    file = json.loads(altered)
+    file["checksum"] = canonical.digest({"format": file["format"], "plan": file["plan"]})
+    shown_plan.write_text(json.dumps(file))
+    assert run_shown("formats/plan.md", shown_plan).stderr == "the approval differs\n"
+
+
+def test_the_state_shown_is_a_state() -> None:
+    """The example in docs/formats/state.md is byte for byte a state, and so is its checksum."""
+    (text,) = blocks(DOCS / "formats/state.md", "json")
+    state = decode_state(text.encode(), "the example")
+    assert encode_state(state) == text.encode()
+    rest = "".join(x for x in text.splitlines(True) if not x.startswith('"checksum"'))
+    assert hashlib.sha256(rest.encode()).hexdigest() in text
+
+
+def test_the_state_format_names_every_member() -> None:
+    """docs/formats/state.md has each member of a state and of a row, and no other."""
+    (text,) = blocks(DOCS / "formats/state.md", "json")
+    row = json.loads(text)["objects"][0]
+    rows = re.findall(r"^\| `(\w+)` \|", prose(DOCS / "formats/state.md"), re.MULTILINE)
+    assert sorted(rows) == sorted([*MEMBERS, *row])
+
+
+def test_the_audit_format_names_every_member() -> None:
+    """docs/formats/audit.md names each kind, and each member that the golden log holds."""
+    named = set(in_code(prose(DOCS / "formats/audit.md")))
+    assert set(KINDS) <= named
+    for line in GOLDEN_LOG.read_text().splitlines():
+        record = json.loads(line)
+        assert record.keys() | record["body"].keys() <= named, record["kind"]
+
+
+def test_the_records_shown_are_records() -> None:
+    """The examples in docs/formats/audit.md are an intent and its outcome, hashes included."""
+    records = [json.loads(text) for text in blocks(DOCS / "formats/audit.md", "json")]
+    assert [record["kind"] for record in records] == ["intent", "outcome"]
+    for record in records:
+        claimed = record.pop("hash")
+        assert canonical.digest(record) == claimed
+
+
+def test_the_log_can_be_checked_without_kafkaform(tmp_path: Path) -> None:
+    """The program in docs/formats/audit.md accepts a log, and finds any change to it."""
+    lines = GOLDEN_LOG.read_bytes().splitlines(keepends=True)
+    last = json.loads(lines[-1])
+    told = run_shown("formats/audit.md", GOLDEN_LOG)
+    assert (told.stdout, told.stderr) == (f"{last['seq']}:{last['hash']}\n", "")
+    wrong = {
+        "altered": [lines[0], lines[1].replace(b'"digest":"f', b'"digest":"0'), *lines[2:]],
+        "dropped": [lines[0], *lines[2:]],
+        "swapped": [lines[0], lines[2], lines[1], *lines[3:]],
+        "repeated": [lines[0], lines[1], lines[1], *lines[2:]],
+    }
+    for name, log in wrong.items():
+        assert log != lines
+        path = tmp_path / name
+        path.write_bytes(b"".join(log))
+        told = run_shown("formats/audit.md", path)
+        assert told.returncode == 1, name
+        assert told.stderr.startswith("record "), name
