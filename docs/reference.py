@@ -109,8 +109,10 @@ PAGES: Mapping[str, Page] = {
             "`partitions` can be raised. Lowering it is blocked: Kafka cannot remove partitions.",
             "A change of `replication_factor`, or of `replica_assignment` for partitions that "
             "exist, is blocked: this version does not move replicas.",
-            "A topic is never replaced. Another `name` is another topic: the old one loses its "
-            "block and stays, because it is protected.",
+            "A topic is never replaced. Another `name` is another topic: the old one stays, "
+            "because it is protected. To delete the old one, give it an address of its own before "
+            "the apply: `kafkaform state mv kafka_topic.orders kafka_topic.old`, and write a "
+            "`removed` block for `kafka_topic.old`.",
             "`config` is the whole truth: a live override that is not in it is shown as removed, "
             "with the value that takes effect then. Three things stay: keys that "
             "`ignore_changes` names, `*.replication.throttled.replicas`, and everything else if "
@@ -139,8 +141,8 @@ PAGES: Mapping[str, Page] = {
         rules=(
             "The object exists while the topic has overrides of its own. A topic that has some "
             "already must be adopted or imported.",
-            "Deleting it removes the recorded overrides from the topic; the topic stays. It is "
-            "not protected.",
+            "Deleting it removes the overrides that the topic has, but not replication throttles; "
+            "the topic stays. It is not protected.",
             "The same topic in a `kafka_topic` block is a conflict, and blocked: move the configs "
             "into that block.",
             "An internal topic (`__consumer_offsets`) is allowed here, with a warning.",

@@ -86,7 +86,9 @@ def test_modules_import_each_other_without_cycles() -> None:
     for name, path in known.items():
         graph[name] = set()
         for imported in imports(path):
-            full = ("providers", *imported[1:]) if imported[0] == "kafkaform_providers" else imported
+            full = (
+                ("providers", *imported[1:]) if imported[0] == "kafkaform_providers" else imported
+            )
             for candidate in (full, full[:-1]):
                 if candidate in known and candidate != name:
                     graph[name].add(candidate)

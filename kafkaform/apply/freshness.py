@@ -32,8 +32,8 @@ def refuse_if_foreign(
 ) -> None:
     """The plan belongs to this state and these clusters, and says what its steps do.
 
-    Raises PlanRefused: another lineage or scope id, steps or approval that do not follow from
-    the changes (the file was altered by hand).
+    Raises PlanRefused: another lineage or scope id than the state or the cluster has, steps or
+    approval that do not follow from the changes (the file was altered by hand).
     """
     if plan.lineage != state.lineage:
         raise PlanRefused("the plan was made for another state", AGAIN)
@@ -46,6 +46,12 @@ def refuse_if_foreign(
                 f'"{instance}" is cluster {scope}, the plan was made for cluster '
                 f"{planned.facts.scope_id}",
                 "Check bootstrap_servers.",
+            )
+        recorded = state.providers.get(instance, scope)
+        if recorded != scope:
+            raise PlanRefused(
+                f'"{instance}" is cluster {scope}, this state belongs to cluster {recorded}',
+                "Check bootstrap_servers and the folder.",
             )
     scopes = FrozenMap({name: item.facts.scope_id for name, item in plan.instances.items()})
     if approval(plan.changes, scopes, plan.lineage) != plan.approval or _altered(plan, providers):

@@ -22,6 +22,7 @@ from .commands import register
 from .commands.version import version
 from .console import Console
 from .fault import explained
+from .signals import Ended, end_on_signals
 
 app = typer.Typer(
     name="kafkaform",
@@ -63,6 +64,7 @@ def root(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command line and exit with its code."""
+    end_on_signals()
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
@@ -74,11 +76,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         result = command.main(normalise(arguments, command), "kafkaform", standalone_mode=False)
         return result if isinstance(result, int) else 0
-    except typer.Exit as ended:
+    except Ended as ended:
+        console.note("\nInterrupted; nothing was sent.")
         return ended.exit_code
-    except (typer.Abort, KeyboardInterrupt):
-        console.note("Interrupted; nothing was sent.")
-        return 130
     except typer.TyperException as error:
         return _usage(console, error, command_path(arguments, command))
     except KafkaformError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -37,13 +37,16 @@ _WITHOUT_ASKING = {
 
 @dataclass(slots=True)
 class TextScreen:
-    """For people: plans and results on stdout, progress and questions on stderr."""
+    """For people: plans and results on stdout, progress and questions on stderr. clear: takes
+    the progress from the terminal before anything else is written there."""
 
     console: Console
     progress: ReportTo = silent
+    clear: Callable[[], None] = lambda: None
     detail: bool = True
 
     def plan(self, plan: Plan) -> None:
+        self.clear()
         self.console.out(
             human(plan, colour=self.console.colour, width=self.console.width, detail=self.detail)
         )
@@ -74,9 +77,11 @@ class TextScreen:
             self.note(f"Took {outcomes} of an earlier run into the state.")
 
     def note(self, text: str) -> None:
+        self.clear()
         self.console.note(text)
 
     def result(self, report: Report, run: str) -> None:
+        self.clear()
         pairs = ((r.change, r.outcome) for r in report.results)
         following = "" if report.complete else NEXT
         self.console.out(
@@ -157,4 +162,4 @@ def screen(console: Console, *, json: bool, quiet: bool, detail: bool = True) ->
             raise typer.Exit(exit_code(error)) from None
         return
     with Bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
-        yield TextScreen(console, bars, detail)
+        yield TextScreen(console, bars, bars.clear, detail)

@@ -10,7 +10,7 @@ from ..core.value import SecretRef
 from ..syntax.nodes import Call, Expression
 from ..syntax.parse import parse_template
 from .code import Code, Context, Env
-from .convert import convert
+from .convert import CONVERSION, convert
 from .faults import ConvertFault, EvalError, FunctionFault, LimitError, LimitFault, near
 from .functions.spec import Function, Param
 from .limits import LIMITS
@@ -107,12 +107,15 @@ class _Caller:
         marks, cost, arguments = UNMARKED, 1, []
         for index, value in enumerate(given):
             argument, own = self._prepared(index, value)
+            if argument is not value and isinstance(argument, Composite):
+                cost += (CONVERSION - 1) * argument.size
             arguments.append(argument)
             marks |= own
-            cost += _cost(argument, function.flat)
+            cost += _cost(argument, function.cost)
         env.budget.charge(cost, node)
         result = self._called(arguments, bool(marks))
         self._check(result)
+        env.budget.charge(_cost(result, function.cost), node)
         return with_marks(result, marks)
 
     def _place(self, index: int | None) -> Expression:
@@ -182,15 +185,13 @@ class _Caller:
             )
 
 
-def _cost(argument: Val, flat: bool) -> int:
+def _cost(argument: Val, each: int) -> int:
     """Steps for looking through an argument; characters beyond ASCII take longer to tell apart."""
     if isinstance(argument, str):
-        return len(argument) // (16 if argument.isascii() else 2)
-    if flat:
-        return 0
+        return len(argument) // (8 if argument.isascii() else 1)
     if isinstance(argument, SEQUENCES):
-        return len(argument.items)
-    return len(argument.fields) if isinstance(argument, FIELDS) else 0
+        return each * len(argument.items)
+    return each * len(argument.fields) if isinstance(argument, FIELDS) else 0
 
 
 def _compile_lazy(node: Call, codes: tuple[Code, ...]) -> Code:

@@ -23,7 +23,7 @@ from .faults import Deferred, Poisoned, error, near
 from .functions import function_table
 from .functions.files import Read
 from .lifecycle import Instructions, check_instructions, instructions
-from .limits import LIMITS, Budget
+from .limits import Budget
 from .outputs import evaluate_output
 from .resources import ResourcePlan, Settled, TypeInfo, expanded, published
 from .run import Run, evaluate, evaluate_local
@@ -195,15 +195,6 @@ def _declared(run: Run) -> tuple[Declared, ...]:
             first = owners.setdefault(item.identity, item)
             if first is not item and item.address.child is None and first.address.child is None:
                 run.faults.add(_same_object(run, first, item))
-    if len(declared) > LIMITS.instances:
-        run.faults.add(
-            Diagnostic(
-                Severity.ERROR,
-                f"The configuration declares {len(declared):,} objects",
-                f"One configuration may declare {LIMITS.instances:,}.",
-                advice="Split it into several folders, each with its own state.",
-            )
-        )
     return tuple(declared)
 
 

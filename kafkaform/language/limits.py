@@ -28,10 +28,11 @@ LIMITS = Limits()
 class Budget:
     """What is left of the evaluation steps of one run."""
 
-    __slots__ = ("left",)
+    __slots__ = ("instances", "left")
 
     def __init__(self, steps: int = LIMITS.steps) -> None:
         self.left = steps
+        self.instances = 0
 
     def charge(self, steps: int, place: Place) -> None:
         """Take steps away. Raises LimitError at `place` when none are left."""
@@ -42,6 +43,17 @@ class Budget:
                 "The configuration takes too many steps to evaluate",
                 f"A run may take {LIMITS.steps:,} steps; loops inside loops are the usual cause.",
                 "Compute the value once in a local value, or split the configuration.",
+            )
+
+    def instance(self, place: Place) -> None:
+        """Count one more instance of a resource. Raises LimitError over the limit."""
+        self.instances += 1
+        if self.instances > LIMITS.instances:
+            raise LimitError(
+                place,
+                "The configuration declares too many objects",
+                f"One configuration may declare {LIMITS.instances:,}.",
+                "Split it into several folders, each with its own state.",
             )
 
     def admit(self, count: int, place: Place) -> None:

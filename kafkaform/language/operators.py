@@ -22,7 +22,7 @@ from ..syntax.nodes import (
 )
 from . import numbers
 from .code import Code, Context, Env, literal
-from .convert import convert
+from .convert import CONVERSION, convert
 from .faults import ConvertFault, EvalError, LimitError, Place
 from .types import describe_value
 from .unify import unify
@@ -42,9 +42,6 @@ from .values import (
     unmark,
     with_marks,
 )
-
-PER_STEP = 8
-"""Elements and characters that one step compares or converts."""
 
 
 def compile_lit(node: Lit, _: Context) -> Code:
@@ -196,7 +193,7 @@ def _logic(step: Binary, left: Side, right: Side, _: Env) -> Val:
 def _equality(step: Binary, left: Side, right: Side, env: Env) -> Val:
     one, other = _sides(left, right)
     marks = marks_of(one) | marks_of(other)
-    env.budget.charge(min(size_of(one), size_of(other)) // PER_STEP, step)
+    env.budget.charge(2 * min(size_of(one), size_of(other)), step)
     if not (isinstance(unmark(one)[0], Null) or isinstance(unmark(other)[0], Null)):
         for side, place in ((one, step.left), (other, step.right)):
             if isinstance(sealed(side), SecretRef):
@@ -250,7 +247,7 @@ def compile_cond(node: Cond, context: Context) -> Code:
             raise chosen
         result = _as_both(node, chosen, first, second)
         if result is not chosen:
-            env.budget.charge(size_of(result) // PER_STEP, node)
+            env.budget.charge(CONVERSION * size_of(result), node)
         return with_marks(result, marks)
 
     return run

@@ -31,6 +31,8 @@ from .types import plain
 from .values import Computed, Null, ObjectVal, TupleVal, Val, marks_of
 
 META = ("provider", "for_each", "count", "depends_on", "owner", "labels")
+FAULTY_INSTANCES = 1_000
+"""After so many the rest of a block is not evaluated; they say the same."""
 META_BLOCKS = ("lifecycle",)
 _LABELS = map_of(STRING)
 
@@ -144,15 +146,18 @@ def evaluate_resource(
     """Every instance of a block; Poisoned if it has faults, which are reported."""
     block = plan.block
     made: list[Made] = []
-    sound = True
+    faulty = 0
     try:
         found = instances(block.argument("for_each"), block.argument("count"), context, env)
         for instance in found:
+            env.budget.instance(block.block)
             one = _instance(plan, instance, env, report)
             if isinstance(one, Made):
                 made.append(one)
             else:
-                sound = False
+                faulty += 1
+            if faulty >= FAULTY_INSTANCES:
+                break
     except EvalError as fault:
         report(as_diagnostic(fault, context=[f"while expanding {block.address}"]))
         return Poisoned()
@@ -163,7 +168,7 @@ def evaluate_resource(
         return Poisoned()
     except Poisoned as poison:
         return poison
-    return made if sound else Poisoned()
+    return Poisoned() if faulty else made
 
 
 def _instance(plan: ResourcePlan, instance: Instance, env: Env, report: Report) -> Made | None:

@@ -15,8 +15,8 @@ from .loops import iterate
 from .operators import secret_misuse, truth_of
 from .values import UNMARKED, Marks, Null, Val, text, unmark, with_marks
 
-_CHARACTERS_PER_STEP = 256
-"""Copying is cheap, but not free."""
+_CHARACTERS_PER_STEP = 16
+"""Copying is cheap, but memory is not."""
 
 
 def compile_template(node: Template, context: Context) -> Code:

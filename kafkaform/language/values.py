@@ -297,6 +297,8 @@ def key_of(value: Val) -> Any:
 
 def equal(one: Val, other: Val) -> bool:
     """Equality of the language: no conversion, types count, all nulls are equal. Ignores marks."""
+    if one.__class__ is other.__class__ and isinstance(one, str | int | Decimal):
+        return one == other
     one, other = unmark(one)[0], unmark(other)[0]
     if isinstance(one, Null) or isinstance(other, Null):
         return isinstance(one, Null) and isinstance(other, Null)

@@ -324,8 +324,8 @@ def _protected(claim: Claim, row: Row, *, reviewed: bool) -> Block | None:
         return Block(
             BlockKind.PROTECTED,
             "its block is gone, and it is protected",
-            f"To delete it: removed {{ from = {claim.address}  lifecycle {{ destroy = true }} }}. "
-            "To keep it unmanaged, leave the lifecycle block out.",
+            f"To delete it, add a `removed` block with from = {claim.address} and "
+            "lifecycle { destroy = true }; without the latter it is kept, unmanaged.",
         )
     return None
 

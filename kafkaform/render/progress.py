@@ -40,9 +40,13 @@ class Bars:
                 self._canvas.draw(event)
 
     def __enter__(self) -> Bars:
-        if self._canvas is not None:
-            self._canvas.open()
         return self
+
+    def clear(self) -> None:
+        """Take all bars from the terminal; the next event draws them again."""
+        if self._canvas is not None:
+            with self._lock:
+                self._canvas.clear()
 
     def __exit__(
         self,
@@ -55,40 +59,59 @@ class Bars:
 
 
 class Terminal:
-    """Bars that vanish when the work is done; messages scroll past above them."""
+    """Bars that live only while there is work: each goes when it is done, all go before anybody
+    writes to the terminal or asks a question there (`clear`)."""
 
     def __init__(self, stream: TextIO) -> None:
-        console = Console(file=stream, highlight=False, markup=False, emoji=False)
-        self._progress = Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=30),
-            Amount(),
-            console=console,
-            transient=True,
-        )
+        self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._progress: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
 
-    def open(self) -> None:
-        self._progress.start()
-
     def close(self) -> None:
-        self._progress.stop()
+        self.clear()
+
+    def clear(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+        self._progress = None
+        self._tasks.clear()
 
     def say(self, text: str) -> None:
-        self._progress.console.print(text, soft_wrap=True)
+        self._console.print(text, soft_wrap=True)
 
     def draw(self, event: events.Progress) -> None:
-        task = self._tasks.get(event.task)
+        if event.finished:
+            self._end(event.task)
+            return
+        if self._progress is None:
+            self._progress = _bars(self._console)
+        label, task = inline(event.label), self._tasks.get(event.task)
+        total, done, text = event.total, event.done, amount(event)
         if task is None:
-            task = self._progress.add_task("", total=event.total)
+            task = self._progress.add_task(label, total=total, completed=done, amount=text)
             self._tasks[event.task] = task
-        self._progress.update(
-            task,
-            description=inline(event.label),
-            total=event.done if event.finished else event.total,
-            completed=event.done,
-            amount=amount(event),
-        )
+            self._progress.start()
+        self._progress.update(task, description=label, total=total, completed=done, amount=text)
+
+    def _end(self, name: str) -> None:
+        task = self._tasks.pop(name, None)
+        if self._progress is not None and task is not None:
+            self._progress.remove_task(task)
+        if not self._tasks:
+            self.clear()
+
+
+def _bars(console: Console) -> Progress:
+    # Redirected, results on stdout would be wrapped, and lost if stdout is a file.
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=30),
+        Amount(),
+        console=console,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
 
 
 class Amount(ProgressColumn):
@@ -108,11 +131,11 @@ class Log:
         self._last: dict[str, float] = {}
         self._closed: set[str] = set()
 
-    def open(self) -> None:
-        """Nothing to prepare."""
-
     def close(self) -> None:
         self._stream.flush()
+
+    def clear(self) -> None:
+        """A line that was written stays."""
 
     def say(self, text: str) -> None:
         # The name in front keeps foreign text from the start of a line of a build log.

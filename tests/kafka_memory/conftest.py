@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from kafkaform_providers.kafka.memory import SimulatedCluster
 
 from kafkaform.provider.workbench import Bench
+from kafkaform_providers.kafka.memory import SimulatedCluster
 from tests.provider.topic_systems import SimulatedSystem
 
 

@@ -6,10 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
-from kafkaform_providers.kafka import configs, topics
-from kafkaform_providers.kafka.config_keys import TOPIC_KEYS
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
-from kafkaform_providers.kafka.memory.defaults import TOPIC_DEFAULTS
 
 from kafkaform.core.change import Action, Outcome, OutcomeStatus, Step
 from kafkaform.core.errors import ConnectError
@@ -26,6 +22,10 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.workbench import INSTANCE, Bench
+from kafkaform_providers.kafka import configs, topics
+from kafkaform_providers.kafka.config_keys import TOPIC_KEYS
+from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_providers.kafka.memory.defaults import TOPIC_DEFAULTS
 from tests.provider.topic_systems import SimulatedSystem
 
 

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import pytest
+
+from kafkaform.core.change import Action, Outcome, OutcomeStatus, Step
+from kafkaform.core.resource import CoverageKind, Depth, Failed, FaultClass, Identity
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.workbench import INSTANCE, Bench
 from kafkaform_providers.kafka import topics
 from kafkaform_providers.kafka.memory import (
     Killed,
@@ -17,11 +22,6 @@ from kafkaform_providers.kafka.memory import (
     swallowed,
     throttled,
 )
-
-from kafkaform.core.change import Action, Outcome, OutcomeStatus, Step
-from kafkaform.core.resource import CoverageKind, Depth, Failed, FaultClass, Identity
-from kafkaform.core.value import FrozenMap
-from kafkaform.provider.workbench import INSTANCE, Bench
 from tests.provider.topic_systems import SimulatedSystem
 
 NAMES = ("t0", "t1", "t2")

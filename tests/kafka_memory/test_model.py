@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kafkaform.core.change import Action, OutcomeStatus, Step
+from kafkaform.core.resource import Depth, Observed
+from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.provider.workbench import Bench
 from kafkaform_providers.kafka import topics
 from kafkaform_providers.kafka.memory import (
     Killed,
@@ -20,11 +25,6 @@ from kafkaform_providers.kafka.memory import (
     swallowed,
     throttled,
 )
-
-from kafkaform.core.change import Action, OutcomeStatus, Step
-from kafkaform.core.resource import Depth, Observed
-from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.provider.workbench import Bench
 from tests.provider.topic_systems import SimulatedSystem
 
 NAMES = st.sampled_from(["a", "b", "a.b", "a_b", "c"])

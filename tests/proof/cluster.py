@@ -3,10 +3,14 @@ back."""
 
 from __future__ import annotations
 
+import os
+import tempfile
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import pytest
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
@@ -16,6 +20,7 @@ from kafkaform.cli.commands.sandbox import probe
 OWN = 1
 """ConfigSource of a topic's own override."""
 SECONDS = 30.0
+MEMORY = "/dev/shm"
 _URL_SAFE = str.maketrans("+/", "-_", "=")
 
 
@@ -30,11 +35,15 @@ class Live:
 
 @contextmanager
 def own_sandbox(name: str) -> Iterator[sandbox.Sandbox]:
-    """A broker that nobody else uses, ended and removed afterwards."""
-    try:
-        yield sandbox.up(sandbox.Options(name, ready_within=90.0), probe)
-    finally:
-        sandbox.down(name)
+    """A broker that nobody else uses, ended and removed afterwards. Its data is kept in memory
+    where that is possible: thousands of new logs are a matter of how fast a disk is."""
+    folder = MEMORY if os.access(MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=folder) as home, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", home)
+        try:
+            yield sandbox.up(sandbox.Options(name, ready_within=90.0), probe)
+        finally:
+            sandbox.down(name)
 
 
 def client(box: sandbox.Sandbox) -> AdminClient:
@@ -51,11 +60,15 @@ def client(box: sandbox.Sandbox) -> AdminClient:
 
 
 def make(admin: AdminClient, topics: Mapping[str, tuple[int, Mapping[str, str]]]) -> None:
-    """Create topics outside kafkaform: name -> partitions and config."""
+    """Create topics outside kafkaform, and wait until the broker shows them: name -> partitions
+    and config."""
     new = [NewTopic(n, count, 1, config=dict(config)) for n, (count, config) in topics.items()]
-    if new:
-        for future in admin.create_topics(new, operation_timeout=SECONDS).values():
-            future.result(SECONDS)
+    if not new:
+        return
+    for future in admin.create_topics(new, operation_timeout=SECONDS).values():
+        future.result(SECONDS)
+    while not topics.keys() <= admin.list_topics(timeout=SECONDS).topics.keys():
+        time.sleep(0.05)
 
 
 def read(admin: AdminClient, prefix: str = "") -> dict[str, Live]:

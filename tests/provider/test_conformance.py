@@ -8,8 +8,6 @@ from inspect import isfunction
 from typing import Any
 
 import pytest
-from kafkaform_providers.kafka.config_keys import TOPIC_KEYS
-from kafkaform_providers.kafka.memory.defaults import TOPIC_DEFAULTS
 
 from kafkaform.core.change import Batch, Evidence, Outcome, OutcomeStatus, Verdict
 from kafkaform.core.resource import (
@@ -29,6 +27,8 @@ from kafkaform.provider.conformance import CHECKS, Check
 from kafkaform.provider.contract import Secrets, Session
 from kafkaform.provider.registry import Registry
 from kafkaform.provider.workbench import Fixture, Violation
+from kafkaform_providers.kafka.config_keys import TOPIC_KEYS
+from kafkaform_providers.kafka.memory.defaults import TOPIC_DEFAULTS
 
 from .topic_systems import RealSystem, SimulatedSystem
 

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import confluent_kafka.admin
-from kafkaform_providers.kafka import topics
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
 
 from kafkaform.core.clock import Clock, SystemClock
 from kafkaform.core.resource import FaultClass
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.provider import contract
 from kafkaform.provider.workbench import INSTANCE, Edit
+from kafkaform_providers.kafka import topics
+from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
 
 CLIENT: Any = confluent_kafka.admin
 """The library has no types that a checker accepts."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, map_of, set_of
-from ..convert import convert
+from ..convert import CONVERSION, convert
 from ..faults import FunctionFault
 from ..unify import unify
 from ..values import (
@@ -58,9 +58,12 @@ def _coalesce(*values: Val) -> Val:
 
 _RAW = Param("value", ANY, null=True, marked=True)
 FUNCTIONS = (
-    *(Function(name, _conversion(kind), (_RAW,), passes=True) for name, kind in _TARGETS.items()),
-    Function("sensitive", _sensitive, (_RAW,), passes=True, flat=True),
-    Function("nonsensitive", _nonsensitive, (_RAW,), passes=True, flat=True),
-    Function("issensitive", _issensitive, (_RAW,), passes=True, flat=True),
+    *(
+        Function(name, _conversion(kind), (_RAW,), passes=True, cost=CONVERSION)
+        for name, kind in _TARGETS.items()
+    ),
+    Function("sensitive", _sensitive, (_RAW,), passes=True, cost=0),
+    Function("nonsensitive", _nonsensitive, (_RAW,), passes=True, cost=0),
+    Function("issensitive", _issensitive, (_RAW,), passes=True, cost=0),
     Function("coalesce", _coalesce, (), Param("values", ANY, null=True), passes=True),
 )

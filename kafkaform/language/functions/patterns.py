@@ -130,14 +130,12 @@ def _referred(match: regex.Match[str], reference: regex.Match[str]) -> str:
 def pattern_functions() -> tuple[Function, ...]:
     """The functions over patterns, with one allowance of time for all their calls."""
     allowance = Allowance()
-    return (
-        Function("regex", partial(_regex, allowance=allowance), (string("pattern"), string())),
-        Function(
-            "regexall", partial(_regexall, allowance=allowance), (string("pattern"), string())
-        ),
-        Function(
-            "replace",
-            partial(_replace, allowance=allowance),
-            (string(), string("substring"), string("replacement")),
-        ),
+    calls = (
+        ("regex", _regex, ("pattern", "text")),
+        ("regexall", _regexall, ("pattern", "text")),
+        ("replace", _replace, ("text", "substring", "replacement")),
+    )
+    return tuple(
+        Function(name, partial(call, allowance=allowance), tuple(map(string, params)))
+        for name, call, params in calls
     )

@@ -25,14 +25,14 @@ class Param:
 class Function:
     """call: takes converted arguments, raises FunctionFault, ConvertFault or ValueError.
     rest: any number of further arguments; passes: only moves its arguments around, so that they
-    may hold secrets and computed attributes; flat: costs the same however large its arguments."""
+    may hold secrets and computed attributes; cost: steps for each element of its arguments."""
 
     name: str
     call: Callable[..., Val]
     params: tuple[Param, ...] = ()
     rest: Param | None = None
     passes: bool = False
-    flat: bool = False
+    cost: int = 1
 
     def usage(self) -> str:
         """How to call it: `join(separator, lists...)`."""

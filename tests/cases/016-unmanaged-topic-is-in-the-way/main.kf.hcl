@@ -1,0 +1,14 @@
+provider "kafka" {
+  bootstrap_servers = ["broker-1.example:9092"]
+}
+
+resource "kafka_topic" "orders" {
+  name               = "orders"
+  partitions         = 3
+  replication_factor = 3
+}
+
+resource "kafka_topic" "payments" {
+  name       = "payments"
+  partitions = 3
+}

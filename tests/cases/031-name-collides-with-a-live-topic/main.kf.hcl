@@ -1,0 +1,8 @@
+provider "kafka" {
+  bootstrap_servers = ["broker-1.example:9092"]
+}
+
+resource "kafka_topic" "shop_orders" {
+  name       = "shop_orders"
+  partitions = 3
+}

@@ -1,0 +1,48 @@
+"""A folder of one's own, connected to the shared broker, in which commands are typed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from ..conftest import Broker
+from .folder import Folder
+
+
+@pytest.fixture(scope="session")
+def admin(broker: Broker) -> AdminClient:
+    """Another client with all rights, for what happens behind kafkaform's back."""
+    return AdminClient(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.username": broker.admin_user,
+            "sasl.password": broker.admin_password,
+            "log_level": 0,
+        }
+    )
+
+
+@pytest.fixture
+def folder(
+    broker: Broker,
+    admin: AdminClient,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Iterator[Folder]:
+    """An empty folder with a connection; topics made in it have names of their own."""
+    for name in ("NO_COLOR", "GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KAFKAFORM_ACTOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ADMIN_PASSWORD", broker.admin_password)
+    monkeypatch.setenv("CI_PASSWORD", broker.ci_password)
+    monkeypatch.chdir(tmp_path)
+    made = Folder(tmp_path, f"cli-{uuid.uuid4().hex[:10]}.", broker, admin, capsys, monkeypatch)
+    made.connect()
+    yield made
+    made.clean()

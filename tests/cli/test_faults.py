@@ -1,0 +1,495 @@
+"""What goes wrong in a user's hands: each fault has its own message, its exit code, and has sent
+nothing."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kafkaform.core import canonical
+from kafkaform.core.clock import SystemClock
+from kafkaform.core.value import FrozenMap
+from kafkaform.state import codec
+from kafkaform.state.backend import LockInfo
+from kafkaform.state.backends import files
+from kafkaform.state.backends.local import LocalBackend
+from kafkaform_providers.kafka.session import KafkaSession
+
+from .folder import LOG, STATE, Folder
+
+# ── configuration ───────────────────────────────────────────────────────────────────────
+
+
+def test_every_fault_of_a_file_is_told_at_once(folder: Folder) -> None:
+    """Place, the line itself with a caret, the reason and what to do, for each of them."""
+    folder.write(
+        "topics.kf.hcl",
+        'resource "kafka_topic" "a" {\n'
+        f'  name      = "{folder.prefix}a"\n'
+        "  partition = 3\n"
+        "}\n"
+        'resource "kafka_topc" "b" {\n'
+        "}\n"
+        'resource "kafka_topic" "c" {\n'
+        f'  name       = "{folder.prefix}c"\n'
+        '  partitions = "many"\n'
+        "  config     = { x = local.nowhere }\n"
+        "}\n",
+    )
+    for command in (["validate"], ["plan"], ["apply", "-auto-approve"]):
+        with folder.untouched():
+            said = folder.run(*command)
+        assert said.code == 1
+        assert "on topics.kf.hcl:3:3" in said.err
+        assert "│   3:   partition = 3\n│        ^^^^^^^^^\n" in said.err
+        assert 'Did you mean "partitions"?' in said.text
+        assert "topics.kf.hcl:5:10" in said.text
+        assert 'There is no resource type "kafka_topc"' in said.text
+        assert 'Did you mean "kafka_topic"?' in said.text
+        assert '"partitions" must be a number' in said.text
+        assert 'There is no local value "nowhere"' in said.text
+
+
+def test_a_file_that_cannot_be_parsed(folder: Folder) -> None:
+    """The open bracket is named, not the end of the file."""
+    folder.write("topics.kf.hcl", 'resource "kafka_topic" "a" {\n  config = { x = "y"\n}\n')
+    said = folder.fails(1, "plan")
+    assert 'Unclosed "{"' in said
+    assert "topics.kf.hcl:1:28" in said
+    assert "To do: Add the missing" in said
+
+
+def test_a_literal_secret_is_refused_and_not_shown(folder: Folder) -> None:
+    """A password in a file is told what to write instead, without being repeated."""
+    provider = (folder.path / "provider.kf.hcl").read_text()
+    folder.write("provider.kf.hcl", provider.replace('secret_env("ADMIN_PASSWORD")', '"hunter2"'))
+    folder.declare("a")
+    said = folder.fails(1, "apply", "-auto-approve")
+    assert "takes a reference to a secret" in said
+    assert 'secret_env("NAME")' in said
+    assert "hunter2" not in said
+
+
+def test_a_missing_secret(folder: Folder) -> None:
+    """The variable that has to be set is named."""
+    folder.connect(secret="NOT_SET_ANYWHERE")
+    folder.declare("a")
+    said = folder.fails(1, "apply", "-auto-approve")
+    assert "Set the environment variable NOT_SET_ANYWHERE" in said
+
+
+def test_a_folder_without_configuration(folder: Folder) -> None:
+    """An empty folder is no configuration that wants nothing."""
+    (folder.path / "provider.kf.hcl").unlink()
+    for command in ("validate", "plan"):
+        assert "no configuration here" in folder.fails(1, command)
+
+
+def test_a_configuration_that_declares_nothing(folder: Folder) -> None:
+    """All blocks gone at once is taken for a mistake."""
+    folder.declare("a", more="lifecycle {\n prevent_destroy = false\n }")
+    provider = (folder.path / "provider.kf.hcl").read_text()
+    folder.write("provider.kf.hcl", provider.replace("5s", '5s"\n  protect_topics = "false'))
+    folder.done("apply", "-auto-approve")
+    folder.declare()
+    for command in (["plan"], ["apply", "-auto-approve"]):
+        said = folder.fails(8, *command)
+        assert "the configuration declares nothing" in said
+        assert "kafkaform destroy" in said
+
+
+# ── connection and rights ───────────────────────────────────────────────────────────────
+
+
+def test_an_unreachable_broker(folder: Folder) -> None:
+    """The address that does not answer is named, with what to check."""
+    folder.connect(bootstrap="127.0.0.1:1")
+    folder.declare("a")
+    said = folder.fails(1, "apply", "-auto-approve")
+    assert "127.0.0.1:1" in said
+    assert "bootstrap_servers" in said
+
+
+def test_a_wrong_password(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused login is not told as a broker that is down, and the password is not repeated."""
+    monkeypatch.setenv("ADMIN_PASSWORD", "guessed-wrong")
+    folder.declare("a")
+    said = folder.fails(1, "apply", "-auto-approve")
+    assert "Authentication failed" in said
+    assert "sasl_password" in said
+    assert "guessed-wrong" not in said
+
+
+def test_without_rights_nothing_looks_absent(folder: Folder) -> None:
+    """A cluster full of topics looks empty to a user without rights: no topic of the state or
+    of the configuration is planned as gone or new, each is blocked with the missing right."""
+    folder.declare("kept", "gone")
+    folder.done("apply", "-auto-approve")
+    folder.declare("kept", "new")
+    folder.connect(user="ci")
+    for command in (["plan"], ["apply", "-auto-approve"]):
+        said = folder.fails(8, *command)
+        assert "Plan: 0 to add, 0 to change, 0 to destroy." in said
+        for name in ("kept", "gone", "new"):
+            assert f"Describe on Topic {folder.prefix}{name}" in said
+        assert "will be" not in said
+
+
+# ── plans ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def planned(folder: Folder) -> Folder:
+    """One topic is applied, and `plan.kfplan` would change its config and add another."""
+    folder.declare("a")
+    folder.done("apply", "-auto-approve")
+    folder.declare("a", "b", more='config = { "retention.ms" = "1000000" }')
+    folder.done("plan", "-out=plan.kfplan")
+    return folder
+
+
+def test_a_stale_plan(planned: Folder) -> None:
+    """What was changed after the review is named, and nothing of the plan is sent."""
+    planned.alter("a", "segment.ms", "9000000")
+    said = planned.fails(4, "apply", "plan.kfplan")
+    assert "kafka_topic.a" in said
+    assert "segment.ms" in said
+    assert "Plan again" in said
+
+
+def test_a_plan_file_that_was_edited(planned: Folder) -> None:
+    """An accident shows in the checksum."""
+    file = planned.path / "plan.kfplan"
+    file.write_text(file.read_text().replace("1000000", "2000000"))
+    said = planned.fails(4, "apply", "plan.kfplan")
+    assert "plan.kfplan was altered" in said
+
+
+def test_a_plan_file_that_was_forged(planned: Folder) -> None:
+    """Whoever mends the checksum meets the approval, which follows from the changes."""
+    file = planned.path / "plan.kfplan"
+    body = json.loads(file.read_text())
+    text = json.dumps(body["plan"]).replace("1000000", "2000000")
+    forged = {"format": body["format"], "plan": json.loads(text)}
+    forged["checksum"] = canonical.digest(forged)
+    file.write_text(canonical.dumps(forged) + "\n")
+    said = planned.fails(4, "apply", "plan.kfplan")
+    assert "the plan was altered" in said
+
+
+def test_a_forged_step(planned: Folder) -> None:
+    """A request that does more than its change shows is refused, approval or not."""
+    file = planned.path / "plan.kfplan"
+    body = json.loads(file.read_text())
+    for change in body["plan"]["changes"]:
+        for step in change["steps"]:
+            if step["request"]["name"] == "CreateTopics":
+                step["payload"]["partitions"] = 50
+    forged = {"format": body["format"], "plan": body["plan"]}
+    forged["checksum"] = canonical.digest(forged)
+    file.write_text(canonical.dumps(forged) + "\n")
+    said = planned.fails(4, "apply", "plan.kfplan")
+    assert "the plan was altered" in said
+
+
+def test_another_plan_than_the_approved_one(planned: Folder) -> None:
+    """--expect binds both forms of apply to the reviewed plan, and says which part differs."""
+    token = planned.approval()
+    other = f"{'0' * 64}.{token.partition('.')[2]}"
+    for command in (["apply", "plan.kfplan"], ["apply"]):
+        said = planned.fails(4, *command, "--expect", other)
+        assert "not the plan that was approved" in said
+        assert "what would be done differs" in said
+    edited = f"{token.partition('.')[0]}.{'0' * 16}"
+    assert "the configuration differs" in planned.fails(4, "apply", "--expect", edited)
+
+
+def test_a_plan_of_another_folder(planned: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan belongs to the state that it was made for."""
+    other = planned.path / "other"
+    other.mkdir()
+    shutil.copy(planned.path / "provider.kf.hcl", other)
+    monkeypatch.chdir(other)
+    said = planned.fails(4, "apply", "../plan.kfplan")
+    assert "made for another state" in said
+
+
+@pytest.mark.parametrize("content", ["garbage", "", "{}", '{"format":1}', "\x00\xff"])
+def test_a_file_that_is_no_plan(folder: Folder, content: str) -> None:
+    """It is refused by name before anything is read from a broker."""
+    folder.declare("a")
+    folder.write("x.kfplan", content)
+    for command in ("apply", "show"):
+        assert "x.kfplan is not a kafkaform plan" in folder.fails(4, command, "x.kfplan")
+
+
+def test_a_plan_file_that_is_not_there(folder: Folder) -> None:
+    """The message says how to get one."""
+    folder.declare("a")
+    for command in ("apply", "show"):
+        said = folder.fails(1, command, "nowhere.kfplan")
+        assert "nowhere.kfplan cannot be read" in said
+        assert "plan -out=FILE" in said
+
+
+def test_another_cluster_behind_the_same_settings(planned: Folder) -> None:
+    """The state knows its cluster's id; an address that leads elsewhere is refused."""
+    file = planned.path / STATE
+    state = codec.decode(file.read_bytes(), STATE)
+    moved = replace(state, providers=FrozenMap(kafka="AAAAAAAAAAAAAAAAAAAAAA"))
+    file.write_bytes(codec.encode(moved))
+    for command in (["plan"], ["apply", "-auto-approve"], ["apply", "plan.kfplan"]):
+        said = planned.fails(4, *command)
+        assert planned.broker.cluster_id in said
+        assert "AAAAAAAAAAAAAAAAAAAAAA" in said
+
+
+# ── deletions ───────────────────────────────────────────────────────────────────────────
+
+
+def test_more_deletions_than_allowed(folder: Folder) -> None:
+    """--max-deletes is a limit for a destroy too."""
+    folder.declare("a", "b")
+    folder.done("apply", "-auto-approve")
+    confirm = ["destroy", "--confirm", folder.broker.cluster_id]
+    said = folder.fails(8, *confirm, "--max-deletes", "1")
+    assert "deletes 2 objects, --max-deletes allows 1" in said
+    assert set(folder.topics()) == {"a", "b"}
+
+
+def test_many_deletions_need_a_number(folder: Folder) -> None:
+    """Ten deletions that are most of the state are blocked until somebody counts them."""
+    names = [f"t{n}" for n in range(10)]
+    folder.declare(*names)
+    folder.done("apply", "-auto-approve", "-no-wait")
+    removed = "removed {{\n  from = kafka_topic.{}\n  lifecycle {{ destroy = true }}\n}}\n"
+    folder.declare("other")
+    folder.write("removed.kf.hcl", "".join(map(removed.format, names)))
+    said = folder.fails(8, "apply", "-auto-approve")
+    assert "the plan deletes 10 of 10 kafka_topic objects" in said
+    assert "--max-deletes" in said
+    folder.done("apply", "-auto-approve", "-max-deletes=10", "-concise")
+    assert set(folder.topics()) == {"other"}
+
+
+# ── lock and storage ────────────────────────────────────────────────────────────────────
+
+
+def test_a_locked_state(folder: Folder) -> None:
+    """Whoever holds the lock is named; a plan needs no lock."""
+    folder.declare("a")
+    info = LockInfo("run-7", "nightly", "build-3", 4711, "2026-01-01T00:00:00Z", "apply")
+    with LocalBackend(folder.path / STATE).lock(info, 0.0, SystemClock()):
+        said = folder.fails(7, "apply", "-auto-approve")
+        assert "nightly" in said
+        assert "build-3" in said
+        assert "--lock-timeout" in said
+        assert "nightly on build-3" in folder.done("lock", "show").text
+        folder.done("plan")
+    folder.done("apply", "-auto-approve")
+
+
+def test_a_state_that_cannot_be_written(folder: Folder) -> None:
+    """Whether the folder is no folder or of a file system that takes no files: nothing is sent."""
+    folder.declare("a")
+    for place in ("provider.kf.hcl", "/proc", "/nowhere"):
+        said = folder.fails(9, "apply", "-auto-approve", "--state", f"{place}/{STATE}")
+        assert f"{place}/" in said
+
+
+def test_a_folder_without_the_right_to_write(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading is enough to plan; apply says what is missing before it sends anything."""
+    place = Path(tempfile.mkdtemp(prefix="kafkaform-test-"))
+    before = folder.topics()
+    try:
+        folder.declare("a")
+        for file in folder.path.glob("*.kf.hcl"):
+            shutil.copy(file, place)
+        place.chmod(0o555)
+        monkeypatch.chdir(place)
+        with nobody():
+            assert folder.run("plan").code == 0
+            said = folder.run("apply", "-auto-approve")
+        assert said.code == 9
+        assert "permission denied" in said.text
+        assert str(place) in said.text
+        assert folder.topics() == before
+    finally:
+        shutil.rmtree(place)
+
+
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Without the rights of root, which is never refused a file."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+def test_a_full_disk_before_anything_is_sent(folder: Folder) -> None:
+    """The room for state and log is taken before the first request."""
+    folder.declare("a")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, hard))
+    try:
+        with folder.untouched():
+            said = folder.run("apply", "-auto-approve")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert said.code == 9
+    assert "nothing is sent" in said.text
+    assert "ulimit -f" in said.text
+
+
+def test_a_disk_that_fills_up_while_sending(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker did it and the state cannot be saved: the log holds the outcome, the state is
+    rescued elsewhere, and the next apply takes the outcome in without sending it again."""
+    rescue = folder.path / "elsewhere"
+    rescue.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(rescue))
+    folder.declare("a")
+    with pytest.MonkeyPatch.context() as patch:
+        _fill_up_while_sending(patch, folder.path)
+        said = folder.run("apply", "-auto-approve")
+    assert said.code == 9
+    assert "the disk is full" in said.text
+    (saved,) = rescue.iterdir()
+    assert str(saved) in said.text
+    assert [record["body"]["outcome"] for record in folder.records("outcome")] == ["applied"]
+    assert not (folder.path / STATE).exists()
+    assert "kafka_topic.a" in folder.done("state", "list", "--state", str(saved)).out
+
+    said = folder.done("apply", "-auto-approve")
+    assert "Took 1 outcome of an earlier run into the state" in said.text
+    assert "No changes" in said.text
+    assert len(folder.records("intent")) == 1
+    assert folder.done("state", "list").out == "kafka_topic.a\n"
+
+
+def _fill_up_while_sending(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    send, write = KafkaSession.apply, files.write_new
+    full: list[bool] = []
+
+    def filling(self: KafkaSession, *arguments: object) -> object:
+        full.append(True)
+        return send(self, *arguments)  # type: ignore[arg-type]
+
+    def refusing(path: Path, data: bytes) -> None:
+        if full and path.parent == folder:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, data)
+
+    patch.setattr(KafkaSession, "apply", filling)
+    patch.setattr(files, "write_new", refusing)
+
+
+def test_a_corrupted_state(planned: Folder) -> None:
+    """One flipped bit, and no command trusts the file."""
+    file = planned.path / STATE
+    data = bytearray(file.read_bytes())
+    data[data.index(b"kafka_topic.a")] ^= 1
+    file.write_bytes(data)
+    for command in (
+        ["plan"],
+        ["apply", "-auto-approve"],
+        ["state", "list"],
+        ["show"],
+        ["output"],
+        ["audit", "verify"],
+    ):
+        said = planned.fails(9, *command)
+        assert STATE in said
+        assert "checksum" in said
+
+
+def test_a_corrupted_log(planned: Folder) -> None:
+    """A log that somebody edited proves nothing, so nothing is sent on its word."""
+    file = planned.path / LOG
+    file.write_bytes(file.read_bytes().replace(b'"actor":"', b'"actor":"x', 1))
+    for command in (["audit", "verify"], ["plan"], ["apply", "-auto-approve"], ["audit", "show"]):
+        said = planned.fails(9, *command)
+        assert LOG in said
+        assert "record 1" in said
+
+
+def test_a_log_whose_end_is_gone(planned: Folder) -> None:
+    """The state is anchored at a record; a log that ends before it was cut."""
+    file = planned.path / LOG
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:-1]))
+    for command in (["audit", "verify"], ["apply", "-auto-approve"]):
+        assert LOG in planned.fails(9, *command)
+
+
+# ── typing errors ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (["plan", "--nope"], ["--nope", "kafkaform plan --help"]),
+        (["apply", "-auto-aprove"], ["--auto-aprove", "--auto-approve"]),
+        (["plan", "-out"], ["--out", "requires an argument", "kafkaform plan --help"]),
+        (["planx"], ["'planx'", "Did you mean 'plan'"]),
+        (["state", "mv", "a"], ["TARGET", "kafkaform state mv --help"]),
+        (["plan", "-max-deletes=many"], ["--max-deletes", "integer"]),
+        (["plan", "-fail-on=rain"], ["'rain'", "deletes, blocked, drift"]),
+        (["apply", "-lock-timeout=soon"], ["'soon'", "30s"]),
+        (["plan", "-target=kafka_topic.nope"], ["kafka_topic.nope", "matches no"]),
+        (["plan", "-adopt=kafka_topic.nope"], ["kafka_topic.nope", "matches no"]),
+        (["plan", "-var", "nope=1"], ["nope", "no such variable"]),
+        (["plan", "-var-file=nope"], ["nope", "cannot be read"]),
+        (["-chdir=/nowhere", "plan"], ["/nowhere", "No such file"]),
+        (["apply", "x", "-target=kafka_topic.a"], ["saved plan takes no planning flags"]),
+        (["import", "orders", "x"], ["'orders' is not an address", "TYPE.NAME"]),
+        (["state", "show", "kafka_topic.nope"], ["owns nothing", "state list"]),
+        (["output", "nope"], ["no output 'nope'"]),
+        (["audit", "verify", "--anchor", "x"], ["audit head"]),
+    ],
+)
+def test_a_typing_error(folder: Folder, typed: list[str], words: list[str]) -> None:
+    """It ends with 1, names what was typed, and says what would be right."""
+    folder.declare("a")
+    said = folder.fails(1, *typed)
+    for word in words:
+        assert word in said
+
+
+def test_a_fault_of_kafkaform_itself(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Something that nobody foresaw ends in a paragraph that says whose fault it is; the trace
+    goes to a private file."""
+    secret = "do-not-show-me"
+    monkeypatch.setattr(tempfile, "tempdir", str(folder.path))
+
+    def break_down(*_: object) -> None:
+        raise KeyError(secret)
+
+    monkeypatch.setattr(KafkaSession, "sweep", break_down)
+    monkeypatch.setattr(KafkaSession, "read", break_down)
+    folder.declare("a")
+    said = folder.fails(1, "plan")
+    assert "failed unexpectedly: KeyError" in said
+    assert "fault of kafkaform, not of your configuration" in said
+    assert secret not in said
+    (report,) = folder.path.glob("kafkaform-fault-*.txt")
+    assert str(report) in said
+    assert report.stat().st_mode & 0o077 == 0
+    assert secret in report.read_text()

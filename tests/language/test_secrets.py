@@ -1,0 +1,167 @@
+"""Secrets: references only, in secret places only, and never in a message."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkaform.core.diagnostics import Diagnostic
+from kafkaform.core.value import SecretRef
+from kafkaform.language.declare import declare
+from kafkaform.language.desired import Desired, Inputs, load
+from kafkaform.language.evaluate import context
+from kafkaform.language.functions import function_table
+from kafkaform.language.variables import resolve
+
+from .example import desired, faults, sound
+
+VALUE = "hunter2"
+VARIABLE = 'variable "pw" {\n  type      = string\n  sensitive = true\n}\n'
+GIVEN = Inputs({"KF_VAR_pw": VALUE})
+
+
+def _user(password: str) -> str:
+    return (
+        f'resource "kafka_user" "u" {{\n  username = "u"\n  password = {password}\n'
+        "  password_version = 2\n}\n"
+    )
+
+
+REFERENCES = [
+    ('secret_env("PW")', SecretRef("env", "PW")),
+    ('secret_file("pw.txt")', SecretRef("file", "pw.txt")),
+    ('"${secret_env("PW")}"', SecretRef("env", "PW")),
+    ("var.pw", SecretRef("variable", "pw")),
+    ("local.pw", SecretRef("variable", "pw")),
+    ('true ? var.pw : ""', SecretRef("variable", "pw")),
+    ("null", None),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), REFERENCES)
+def test_references(text: str, expected: SecretRef | None) -> None:
+    """A secret used whole arrives as a reference, with the version that sends it."""
+    found = sound(VARIABLE + "locals { pw = var.pw }\n" + _user(text), GIVEN)
+    assert found.declared[0].attributes["password"] == expected
+    assert found.declared[0].secret_version == (None if expected is None else "2")
+
+
+LITERALS = [f'"{VALUE}"', f'"x${{"{VALUE}"}}"', '"${var.pw}x"', "upper(var.pw)", "jsonencode([1])"]
+
+
+@pytest.mark.parametrize("text", LITERALS)
+def test_values_in_secret_places_are_refused(text: str) -> None:
+    """A literal, or something computed, is an error that does not show the line."""
+    found = desired(VARIABLE + _user(text), GIVEN)
+    assert faults(found) == [
+        'main.kf.hcl:7:14: "password" takes a reference to a secret, not a value'
+    ]
+    assert found.diagnostics[0].excerpt is None
+    _silent(found)
+
+
+ELSEWHERE = [
+    ('name = secret_env("X")', 'A secret cannot go into "name"'),
+    ('name = "n"\n  config = { a = secret_env("X") }', 'A secret cannot go into "config"'),
+    ('name = "n-${secret_env("X")}"', "A secret can only be used whole"),
+    ('name = upper(secret_env("X"))', "A secret can only be used whole"),
+    ('name = jsonencode([secret_env("X")])', "A secret can only be used whole"),
+    ('name = secret_env("X") == "a" ? "b" : "c"', "A secret can only be used whole"),
+    ("name = var.pw", 'A sensitive value cannot go into "name"'),
+    ('name = "n-${var.pw}"', 'A sensitive value cannot go into "name"'),
+    ("name = sha256(var.pw)", 'A sensitive value cannot go into "name"'),
+    ('name = "n"\n  config = { (var.pw) = "x" }', 'A sensitive value cannot go into "config"'),
+    ('name = "n"\n  owner = var.pw', 'A sensitive value cannot go into "owner"'),
+    ('name = sensitive("n")', 'A sensitive value cannot go into "name"'),
+    (
+        "for_each = toset([var.pw])\n  name = each.key",
+        "for_each cannot depend on a sensitive value",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "summary"), ELSEWHERE)
+def test_secrets_elsewhere_are_refused(body: str, summary: str) -> None:
+    """What is secret can neither be stored nor shown."""
+    found = desired(VARIABLE + f'resource "kafka_topic" "a" {{\n  {body}\n}}\n', GIVEN)
+    assert [item.summary for item in found.diagnostics] == [summary]
+    _silent(found)
+
+
+LOUD = [
+    "{ a = 1 }[var.pw]",
+    "tonumber(var.pw)",
+    "var.pw + 1",
+    "jsondecode(var.pw)",
+    "{ for x in [var.pw, var.pw] : x => 1 }",
+    '[for x in split("n", var.pw) : { a = 1 }[x]]',
+    '{ (var.pw) = 1 }["b"]',
+    'regex("(", var.pw)',
+    "parseint(var.pw, 10)",
+    "[var.pw] ? 1 : 2",
+    'format("%d", var.pw)',
+    'templatefile("x", { a = var.pw })',
+    'tomap({ (var.pw) = [1] })["a"] + 1',
+    "zipmap([var.pw], [1]).b",
+    'split("n", var.pw)[7]',
+]
+
+
+@pytest.mark.parametrize("text", LOUD)
+def test_faults_over_sensitive_values_stay_silent(text: str) -> None:
+    """No message repeats the value of a sensitive variable, whatever goes wrong with it."""
+    found = desired(VARIABLE + f"locals {{ a = {text} }}\n", GIVEN)
+    assert len(found.diagnostics) == 1
+    _silent(found)
+
+
+def _silent(found: Desired) -> None:
+    for item in found.diagnostics:
+        for word in (VALUE, "hu", "ter2"):
+            assert word not in _said(item)
+
+
+def _said(item: Diagnostic) -> str:
+    return " ".join((item.summary, item.detail, item.excerpt or "", *item.context)).replace(
+        "The", ""
+    )
+
+
+def test_faults_of_sensitive_variables_hide_their_line() -> None:
+    """A wrong default or file value of a sensitive variable is not quoted."""
+    text = f'variable "n" {{\n  type = number\n  sensitive = true\n  default = "{VALUE}"\n}}\n'
+    _silent(desired(text))
+    plain = 'variable "n" {\n  type = number\n  sensitive = true\n}\n'
+    _silent(desired(plain, files={"kafkaform.kfvars.hcl": f'n = "{VALUE}"'}))
+    _silent(desired(plain, files={"kafkaform.kfvars.hcl": f'nn = "{VALUE}"\nn = 1'}))
+    _silent(desired(plain.replace("number", "list(string)"), Inputs({"KF_VAR_n": f"[{VALUE}"})))
+
+
+def test_outputs() -> None:
+    """A whole secret is a reference in a sensitive output; anything else is refused."""
+    body = 'output "a" {{\n  value = {0}\n  sensitive = {1}\n}}\n'
+    whole = sound(VARIABLE + body.format("var.pw", "true"), GIVEN).outputs[0]
+    assert (whole.value, whole.sensitive) == (SecretRef("variable", "pw"), True)
+    shown = desired(VARIABLE + body.format("var.pw", "false"), GIVEN)
+    assert faults(shown) == ['main.kf.hcl:6:11: The output "a" is sensitive']
+    derived = desired(VARIABLE + body.format('"x${var.pw}"', "true"), GIVEN)
+    assert faults(derived) == [
+        'main.kf.hcl:6:11: The output "a" is computed from a sensitive variable'
+    ]
+    assert sound(VARIABLE + body.format("nonsensitive(var.pw)", "false"), GIVEN).outputs[0].value
+
+
+def test_provider_blocks() -> None:
+    """Secret settings of a connection follow the same rules."""
+    text = 'provider "kafka" {\n  alias = "b"\n  bootstrap_servers = []\n  sasl_password = "x"\n}\n'
+    assert faults(desired(text)) == [
+        'main.kf.hcl:4:19: "sasl_password" takes a reference to a secret, not a value'
+    ]
+
+
+def test_values_for_whoever_sends_them() -> None:
+    """The text of a sensitive variable is handed over separately from everything else."""
+    tree = load({"main.kf.hcl": VARIABLE.encode()})
+    blocks = declare(tree)[0].variables
+    found = resolve(tree, blocks, GIVEN, context(function_table()))
+    assert found.secrets == {"pw": VALUE}
+    assert found.plain == {}

@@ -1,0 +1,89 @@
+"""Differences path by path, and laying values over others."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkaform.core.schema import STRING, Attribute, map_of, schema
+from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.plan.diff import compare, flatten, ignored, lay_over, set_only
+
+SCHEMA = schema(
+    "A thing.",
+    Attribute("size", STRING, "Size."),
+    Attribute("config", map_of(STRING), "Config."),
+    Attribute("token", STRING, "Hidden.", sensitive=True),
+)
+maps = st.dictionaries(st.sampled_from("xyz"), st.sampled_from(("1", "2")), max_size=3)
+things = st.fixed_dictionaries(
+    {"size": st.sampled_from((None, "s", "m")), "config": maps.map(FrozenMap)}
+).map(FrozenMap)
+
+
+def test_only_what_the_target_manages_is_compared() -> None:
+    """None in the target means that the system chooses."""
+    before = FrozenMap(size="s", config=FrozenMap(x="1"))
+    assert compare(before, FrozenMap(size=None, config=FrozenMap(x="1")), schema=SCHEMA) == ()
+
+
+def test_an_object_that_goes_shows_every_path() -> None:
+    """A reviewer of a deletion sees all that is lost."""
+    before = FrozenMap(size="s", config=FrozenMap(x="1"))
+    gone = compare(before, None, schema=SCHEMA)
+    assert [(c.path, c.after) for c in gone] == [(("config", "x"), None), (("size",), None)]
+
+
+def test_keys_with_dots_stay_whole() -> None:
+    """A config key is one step of a path, whatever is in its name."""
+    (change,) = compare(
+        FrozenMap(config=EMPTY), FrozenMap(config=FrozenMap({"a.b.c": "1"})), schema=SCHEMA
+    )
+    assert change.path == ("config", "a.b.c")
+
+
+def test_fallbacks_show_only_where_a_value_goes() -> None:
+    """`effective` is what holds after a removal; a changed value needs none."""
+    fallbacks = FrozenMap({"config.x": "9", "config.y": "9"})
+    gone, changed = compare(
+        FrozenMap(config=FrozenMap(x="1", y="1")),
+        FrozenMap(config=FrozenMap(y="2")),
+        schema=SCHEMA,
+        fallbacks=fallbacks,
+    )
+    assert (gone.effective, changed.effective) == ("9", None)
+
+
+def test_sensitive_attributes_are_marked() -> None:
+    """The renderer needs no schema to hide them."""
+    (change,) = compare(None, FrozenMap(token="t"), schema=SCHEMA)
+    assert change.sensitive
+
+
+def test_globs_name_paths_and_whole_attributes() -> None:
+    """`config.retention.*`, `config` and `*` are all ways to ignore config.retention.ms."""
+    path = ("config", "retention.ms")
+    assert all(ignored(path, (glob,)) for glob in ("config.retention.*", "config", "*"))
+    assert not any(ignored(path, (glob,)) for glob in ("retention.ms", "config.segment.*", "conf"))
+
+
+@given(things, things)
+def test_laying_every_difference_over_gives_the_target(one: FrozenMap, two: FrozenMap) -> None:
+    """compare and lay_over are each other's inverse on what is managed."""
+    paths = [change.path for change in compare(one, two, schema=SCHEMA)]
+    merged = lay_over(one, paths, two)
+    managed = {path: v for path, v in flatten(merged).items() if two.get(path[0]) is not None}
+    assert managed == flatten(set_only(two))
+
+
+@given(things, things, st.data())
+def test_a_path_that_was_not_written_keeps_its_value(
+    one: FrozenMap, two: FrozenMap, data: st.DataObject
+) -> None:
+    """Only the paths that succeeded move."""
+    paths = sorted(flatten(one).keys() | flatten(two).keys())
+    some = set(data.draw(st.lists(st.sampled_from(paths)))) if paths else set()
+    merged = flatten(lay_over(one, some, two))
+    for path in paths:
+        expected = flatten(two) if path in some else flatten(one)
+        assert merged.get(path) == expected.get(path)

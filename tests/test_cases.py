@@ -1,0 +1,233 @@
+"""Golden plans end to end: a configuration, a live cluster and a recorded state become a plan.
+
+A case is a folder of tests/cases:
+
+main.kf.hcl   the configuration
+live.json     the simulated cluster (see `cluster_of`), or {"instances": {instance: cluster}}
+state.json    what earlier runs recorded, in the real format; absent: nothing
+options.json  flags of `plan` (see `Flags`); absent: none
+plan.json, plan.txt, plan.md   what `plan` gives programs, terminals and reviewers
+errors.txt    what it says on stderr when it fails, and its exit code
+
+KAFKAFORM_UPDATE_GOLDEN=1 rewrites the last two lines' files and the checksums of edited states;
+the difference is then read, not trusted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from kafkaform.cli import planning
+from kafkaform.cli.configuration import Inputs, read_configuration
+from kafkaform.cli.workspace import Workspace
+from kafkaform.core.canonical import dumps
+from kafkaform.core.diagnostics import has_errors
+from kafkaform.core.errors import ConfigurationError, KafkaformError, exit_code
+from kafkaform.core.progress import silent
+from kafkaform.plan.codec import decode, encode
+from kafkaform.plan.model import Mode, Options, Plan
+from kafkaform.provider.registry import Registry
+from kafkaform.render.diagnostics import render_diagnostics
+from kafkaform.render.human import human
+from kafkaform.render.jsonplan import to_json
+from kafkaform.render.markdown import markdown
+from kafkaform_providers.kafka.canonical import config_map
+from kafkaform_providers.kafka.memory import (
+    MemoryProvider,
+    SimulatedClock,
+    SimulatedCluster,
+    Topic,
+    refused,
+)
+from kafkaform_providers.kafka.memory.controller import placed
+
+from .model.store import Fate, MemoryBackend, MemorySink
+
+FOLDER = Path(__file__).parent / "cases"
+CASES = sorted(path.parent for path in FOLDER.glob("*/main.kf.hcl"))
+GOLDEN = ("plan.json", "plan.txt", "plan.md", "errors.txt")
+UPDATE = os.environ.get("KAFKAFORM_UPDATE_GOLDEN") == "1"
+READS = ("ListTopics", "DescribeTopics")
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """variables: by name, as `--var` gives them; the others are flags of `plan`."""
+
+    target: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    adopt: Sequence[str] = ()
+    max_deletes: int | None = None
+    destroy: bool = False
+    fail_on: Sequence[str] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def options(self) -> Options:
+        mode = Mode.DESTROY if self.destroy else Mode.NORMAL
+        globs = (tuple(self.target), tuple(self.exclude), tuple(self.adopt))
+        return Options(mode, *globs, self.max_deletes)
+
+    @property
+    def inputs(self) -> Inputs:
+        return Inputs(tuple(f"{name}={value}" for name, value in self.variables.items()))
+
+
+# ── the world of a case ─────────────────────────────────────────────────────────────────
+
+
+def cluster_of(
+    *,
+    cluster_id: str = "simulated",
+    brokers: int = 3,
+    partitions: int = 1,
+    replication_factor: int = 1,
+    elr: bool = False,
+    users: Mapping[str, Sequence[Sequence[str]]] | None = None,
+    errors: Mapping[str, int] | None = None,
+    topics: Mapping[str, Mapping[str, Any]] | None = None,
+) -> SimulatedCluster:
+    """partitions, replication_factor: the brokers' defaults; users: name -> [operation,
+    resource] pairs; errors: topic -> error code of every read of it."""
+    cluster = SimulatedCluster(brokers=brokers, clock=SimulatedClock(), cluster_id=cluster_id)
+    cluster.default_partitions = partitions
+    cluster.default_replication_factor = replication_factor
+    cluster.elr = elr
+    for name, rights in (users or {}).items():
+        cluster.grant(name, *((operation, resource) for operation, resource in rights))
+    for name, code in (errors or {}).items():
+        cluster.faults.schedule(refused(code, name), "DescribeTopics", times=100)
+    cluster.commit({name: topic_of(name, cluster, **said) for name, said in (topics or {}).items()})
+    return cluster
+
+
+def topic_of(
+    name: str,
+    cluster: SimulatedCluster,
+    *,
+    id: str = "",
+    partitions: int = 1,
+    replication_factor: int = 1,
+    assignment: Sequence[Sequence[int]] = (),
+    config: Mapping[str, str] | None = None,
+) -> Topic:
+    """A live topic; its id is `id-of-NAME` unless it is given."""
+    spread = tuple(map(tuple, assignment)) or placed(
+        partitions, replication_factor, cluster.numbers
+    )
+    return Topic(name, id or f"id-of-{name}", spread, config_map(config))
+
+
+def provider_of(said: Mapping[str, Any]) -> MemoryProvider:
+    """A cluster as the user whom `as` names, by default a super user."""
+    user = said.get("as", "admin")
+    return MemoryProvider(cluster_of(**{k: v for k, v in said.items() if k != "as"}), user)
+
+
+def providers_of(folder: Path, instances: Sequence[str]) -> dict[str, MemoryProvider]:
+    said = json.loads((folder / "live.json").read_bytes())
+    clusters = said.get("instances") or dict.fromkeys(instances, said)
+    return {instance: provider_of(clusters[instance]) for instance in instances}
+
+
+def flags_of(folder: Path) -> Flags:
+    path = folder / "options.json"
+    return Flags(**json.loads(path.read_bytes())) if path.exists() else Flags()
+
+
+def state_of(folder: Path) -> bytes | None:
+    path = folder / "state.json"
+    if not path.exists():
+        return None
+    if UPDATE:
+        path.write_bytes(sealed(path.read_bytes()))
+    return path.read_bytes()
+
+
+def sealed(state: bytes) -> bytes:
+    """A state that was edited by hand, with the checksum that fits."""
+    lines = [x for x in state.splitlines(keepends=True) if not x.startswith(b'"checksum"')]
+    checksum = hashlib.sha256(b"".join(lines)).hexdigest()
+    return b"".join([*lines[:2], f'"checksum":"{checksum}",\n'.encode(), *lines[2:]])
+
+
+def workspace_of(folder: Path) -> Workspace:
+    """What `plan` opens in this folder. Raises ConfigurationError with its faults."""
+    configuration = read_configuration(folder, flags_of(folder).inputs, Registry())
+    desired = configuration.desired()
+    if has_errors(desired.diagnostics):
+        raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
+    providers = providers_of(folder, sorted(desired.providers))
+    backend, sink = MemoryBackend(Fate(), state_of(folder)), MemorySink(Fate())
+    return Workspace(
+        configuration, desired, providers, cast(Any, backend), cast(Any, sink), SimulatedClock()
+    )
+
+
+# ── what a case gives ───────────────────────────────────────────────────────────────────
+
+
+def plan_of(space: Workspace, folder: Path) -> Plan:
+    return planning.read_only_plan(space, flags_of(folder).options, silent)
+
+
+def pictures(plan: Plan) -> dict[str, str]:
+    """The plan for programs, terminals and reviewers, without what differs by version."""
+    data = json.loads(dumps(to_json(plan))) | {"kafkaform_version": "VERSION"}
+    return {
+        "plan.json": json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False) + "\n",
+        "plan.txt": human(plan),
+        "plan.md": markdown(plan, command=planning.apply_command(plan)),
+    }
+
+
+def outcome(folder: Path) -> dict[str, str]:
+    """File name -> text of everything that `plan` says in this folder."""
+    said: dict[str, str] = {}
+    try:
+        plan = plan_of(workspace_of(folder), folder)
+        said |= pictures(plan)
+        planning.refuse_if_blocked(plan, flags_of(folder).fail_on)
+    except KafkaformError as error:
+        said["errors.txt"] = f"{render_diagnostics(error.diagnostics)}\nexit {exit_code(error)}\n"
+    return said
+
+
+case = pytest.mark.parametrize("folder", CASES, ids=lambda folder: folder.name)
+
+
+@case
+def test_golden(folder: Path) -> None:
+    """The plan of the case is, to the letter, the recorded one."""
+    said = outcome(folder)
+    for name in GOLDEN:
+        path = folder / name
+        if UPDATE:
+            path.unlink(missing_ok=True)
+            if name in said:
+                path.write_text(said[name], encoding="utf-8")
+        recorded = path.read_text(encoding="utf-8") if path.exists() else None
+        assert said.get(name) == recorded, f"{folder.name}/{name}"
+
+
+@case
+def test_planning_only_reads(folder: Path) -> None:
+    """A plan sends no request that writes and saves nothing; saved and read back it is the same."""
+    try:
+        space = workspace_of(folder)
+        plan = plan_of(space, folder)
+    except KafkaformError:
+        return
+    for provider in cast(Mapping[str, MemoryProvider], space.providers).values():
+        assert set(provider.cluster.requests) <= set(READS)
+    backend, sink = cast(Any, space.backend), cast(Any, space.sink)
+    assert (backend.versions, sink.records) == ([], [])
+    assert decode(encode(plan), "plan") == plan
