@@ -77,7 +77,7 @@ def run(arguments: Sequence[str]) -> int:
         result = command.main(normalise(arguments, command), "kafkaform", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except Ended as ended:
-        console.note("\nInterrupted; nothing was sent.")
+        console.note("\nInterrupted; no request was under way.")
         return ended.exit_code
     except typer.TyperException as error:
         return _usage(console, error, command_path(arguments, command))

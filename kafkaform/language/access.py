@@ -133,7 +133,8 @@ def get_index(value: Val, key: Val, place: Place) -> Val:
             return with_marks(reveal(value.fields[str(name)]), marks)
         shown = "that key" if marks else f'the key "{name}"'
         advice = "" if marks else near(str(name), value.fields)
-        raise EvalError(place, f"There is nothing under {shown}", _names(value.fields), advice)
+        known = _names(() if marks else value.fields)
+        raise EvalError(place, f"There is nothing under {shown}", known, advice)
     if isinstance(value, TupleVal | ListVal):
         return with_marks(_element(value, key, place, hide=bool(marks)), marks)
     raise EvalError(place, f"{_subject(value)} cannot be indexed", _WHY.get(type(value), ""))

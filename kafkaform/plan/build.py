@@ -152,12 +152,13 @@ def _checked(
 
 
 def _impossible(errors: Sequence[Diagnostic]) -> Block:
-    reasons = (f"{d.summary}: {d.detail}" if d.detail else d.summary for d in errors)
-    return Block(
-        BlockKind.IMPOSSIBLE,
-        "; ".join(reasons),
-        " ".join(dict.fromkeys(d.advice for d in errors if d.advice)),
-    )
+    reasons = [f"{d.summary}: {d.detail}" if d.detail else d.summary for d in errors]
+    advice = [d.advice for d in errors]
+    if len(set(advice)) > 1:
+        # Numbers say which advice belongs to which reason.
+        reasons = [f"({number}) {text}" for number, text in enumerate(reasons, 1)]
+        advice = [f"({number}) {text}" for number, text in enumerate(advice, 1) if text]
+    return Block(BlockKind.IMPOSSIBLE, "; ".join(reasons), "; ".join(dict.fromkeys(advice)))
 
 
 def reviewed(

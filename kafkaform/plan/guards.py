@@ -27,6 +27,7 @@ def guard(
             "object(s)",
             "If everything shall go, use `kafkaform destroy`; otherwise check the folder "
             "(--chdir) and the variables.",
+            even_protected=True,
         )
     reason = _too_many(changes, state, options)
     if reason is None:
@@ -63,12 +64,19 @@ def _too_many(changes: Sequence[Change], state: State, options: Options) -> str 
 
 
 def _block(
-    changes: Sequence[Change], actions: tuple[Action, ...], reason: str, advice: str
+    changes: Sequence[Change],
+    actions: tuple[Action, ...],
+    reason: str,
+    advice: str,
+    *,
+    even_protected: bool = False,
 ) -> tuple[Change, ...]:
+    """even_protected: a block that lets the rest of the plan pass gives way to this one."""
     block = Block(BlockKind.GUARD, reason, advice)
-    return tuple(
-        replace(change, blocked=block)
-        if change.action in actions and change.blocked is None
-        else change
-        for change in changes
-    )
+
+    def caught(change: Change) -> bool:
+        if change.action not in actions:
+            return False
+        return change.blocked is None or (even_protected and not change.blocked.kind.stops)
+
+    return tuple(replace(c, blocked=block) if caught(c) else c for c in changes)

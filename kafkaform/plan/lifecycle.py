@@ -104,13 +104,14 @@ def _create(claim: Claim, after: FrozenMap, kind: ResourceType, facts: Facts) ->
         Action.CREATE,
         after=after,
         paths=compare(None, after, schema=kind.schema) + _bookkeeping(None, claim.declared[0]),
+        drift=_gone(claim.row, kind),
         row_before=ownership(claim.row),
         row_after=_row_after(claim, kind, facts, adopted=False),
         reason="deleted outside kafkaform" if claim.row else "",
         notes=tuple(
             f"{name} is left out: {after[name]} is the default"
-            for name, value in sorted(claim.declared[0].attributes.items())
-            if value is None and isinstance(after.get(name), int)
+            for name in _left_out(claim.declared[0].attributes, kind)
+            if isinstance(after.get(name), int)
         ),
     )
     if claim.imported and claim.row is None:
@@ -123,6 +124,13 @@ def _create(claim: Claim, after: FrozenMap, kind: ResourceType, facts: Facts) ->
             ),
         )
     return change
+
+
+def _left_out(attributes: FrozenMap, kind: ResourceType) -> list[str]:
+    """The attributes that nothing in the block decides, not even one that excludes them."""
+    given = {name for name, value in attributes.items() if value is not None}
+    decided = {name for pair in kind.schema.conflicts if given & {*pair} for name in pair}
+    return sorted(attributes.keys() - given - decided)
 
 
 def _update(
@@ -267,6 +275,14 @@ def _drift(
     )
 
 
+def _gone(row: Row | None, kind: ResourceType) -> tuple[PathChange, ...]:
+    """The drift of a recorded object that is not there any more: the whole of it."""
+    if row is None:
+        return ()
+    hidden = any(item.sensitive or item.secret for item in kind.schema.attributes.values())
+    return (PathChange((), row.attributes, None, sensitive=hidden),)
+
+
 # ── no longer declared ──────────────────────────────────────────────────────────────────
 
 
@@ -288,7 +304,8 @@ def _undeclared(claim: Claim, reading: Reading, context: Context) -> Change:
     if isinstance(reading, Hidden | Failed):
         return _unreadable(claim, reading)
     if isinstance(reading, Absent):
-        return replace(forget, reason="it is gone already")
+        kind = context.types[claim.identity.kind]
+        return replace(forget, reason="it is gone already", drift=_gone(row, kind))
     if row.incarnation is not None and reading.incarnation != row.incarnation:
         note = "the live object of this name was recreated outside and is left alone"
         return replace(forget, reason="the recorded object is gone", notes=(note,))
@@ -314,6 +331,15 @@ def _delete(claim: Claim, row: Row, live: Observed, context: Context) -> Change:
 
 
 def _protected(claim: Claim, row: Row, *, reviewed: bool) -> Block | None:
+    if claim.renamed and row.protected != "no":
+        owner = claim.renamed[0]
+        return Block(
+            BlockKind.CONFLICT,
+            f"{owner} declares another object now, and nothing is ever renamed or replaced",
+            "Give the new object a block of its own, so that both stay. To let the old one go, "
+            f"first run `kafkaform state mv '{owner}' {claim.identity.kind}.old`, then add a "
+            f"`removed` block with from = {claim.identity.kind}.old.",
+        )
     if row.protected == "explicit":
         return Block(
             BlockKind.PROTECTED,

@@ -21,7 +21,8 @@ from .model import Mode, Options
 class Claim:
     """One identity and everybody who has a say. row: as recorded, under its old addresses;
     owners: recorded ones after `moved` blocks; lost: those of them that are no longer declared;
-    removed: the block that takes them away, if every one of them is named by one."""
+    removed: the block that takes them away, if every one of them is named by one; renamed: the
+    lost owners whose block is still there and declares another object now."""
 
     identity: Identity
     declared: tuple[Declared, ...]
@@ -29,6 +30,7 @@ class Claim:
     owners: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     removed: Removed | None = None
+    renamed: tuple[str, ...] = ()
     imported: bool = False
     adopt: bool = False
 
@@ -53,7 +55,15 @@ def claims(
         _claim(identity, tuple(declared.get(identity, ())), state, desired, options)
         for identity in declared.keys() | state.objects.keys()
     ]
-    marked = (replace(c, imported=c.identity in imports) for c in result)
+    blocks = {str(item.address) for items in declared.values() for item in items}
+    marked = (
+        replace(
+            claim,
+            imported=claim.identity in imports,
+            renamed=tuple(owner for owner in claim.lost if owner in blocks),
+        )
+        for claim in result
+    )
     return tuple(sorted(marked, key=lambda c: (c.address, c.identity))), faults
 
 

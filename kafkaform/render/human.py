@@ -223,4 +223,6 @@ def _closing(seen: PlanView, paint: Paint) -> Iterator[str]:
         yield paint("blocked", f"This plan cannot be applied: {blocked}, listed first.")
     elif seen.applicable:
         yield f"Approval: {inline(seen.token)}"
+    else:
+        yield "There is nothing to apply."
     yield paint("title", "Plan:") + last_line(seen.counts).removeprefix("Plan:")

@@ -281,10 +281,12 @@ def _marks(item: Value, hidden: frozenset[Path], path: Path) -> Any:
 
 
 def _nested(items: Iterable[tuple[Path, Value]]) -> FrozenMap | None:
-    """Values by path as nested maps; None if the paths name no attribute."""
+    """Values by path as nested maps, the empty path's being the map itself; None if nothing
+    is there."""
     tree: Data = {}
     for path, item in items:
         if not path:
+            tree.update(item if isinstance(item, FrozenMap) else {})
             continue
         node = tree
         for name in path[:-1]:

@@ -82,6 +82,8 @@ def headline(change: Change, *, with_instance: bool = False) -> str:
     """`kafka_topic.orders["eu"] will be updated in-place`, and where."""
     will = "would" if change.blocked is not None else "will"
     where = f" on {inline(change.identity.instance)}" if with_instance else ""
+    if change.blocked is not None and change.action is Action.NOOP:
+        return f"{inline(change.address)} cannot be planned{where}"
     return f"{inline(change.address)} {will} {_what(change)}{where}"
 
 
@@ -108,6 +110,8 @@ def _figure(figure: Value) -> str:
 
 def brief(item: PathChange) -> str:
     """One path on one line: `config.retention.ms 1000 → 2000`."""
+    if not item.path:
+        return "deleted" if item.after is None else "created"
     before, after = pair(item.before, item.after, item.sensitive)
     sides = f"{clip(before, BRIEF_LIMIT)} {ARROW} {clip(after, BRIEF_LIMIT)}"
     return f"{dotted(item.path)} {sides}"
@@ -205,15 +209,21 @@ def _node(tree: Tree, depth: int, whole: Value, quoted: bool = False) -> Iterato
     for label, leaf in leaves:
         yield from _leaf(pad(label, width), leaf, depth)
     for name, label, inner in maps:
-        symbol = _symbol_of(inner)
+        left = _map(whole).get(name)
+        symbol = "~" if _hidden(inner, left) else _symbol_of(inner)
         yield Line(depth, symbol, f"{label} = {{", _STYLES.get(symbol, ""))
-        yield from _node(inner, depth + 1, _map(whole).get(name), quoted=True)
+        yield from _node(inner, depth + 1, left, quoted=True)
         yield Line(depth, " ", "}")
-    if isinstance(whole, FrozenMap):
-        hidden = sum(1 for name, item in whole.items() if item is not None and name not in tree)
+    hidden = _hidden(tree, whole)
+    if hidden:
         noun = "key" if quoted else "attribute"
-        if hidden:
-            yield Line(depth, " ", f"# ({count(hidden, 'unchanged ' + noun)} hidden)", "dim")
+        yield Line(depth, " ", f"# ({count(hidden, 'unchanged ' + noun)} hidden)", "dim")
+
+
+def _hidden(tree: Tree, whole: Value) -> int:
+    """How many entries of the whole map are set and not shown."""
+    nothing = (None, (), EMPTY)
+    return sum(1 for name, item in _map(whole).items() if item not in nothing and name not in tree)
 
 
 def _nothing(node: Tree | PathChange) -> bool:

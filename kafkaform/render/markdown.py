@@ -288,6 +288,7 @@ def _page(seen: PlanView, command: str) -> Callable[[dict[str, Filled]], str]:
         "destroy": seen.destroy,
         "partial": code(" ".join(seen.partial)) if seen.partial else "",
         "applicable": seen.applicable,
+        "stopped": seen.errored or seen.counts.stopping > 0,
         "empty": seen.empty,
         "unchanged": count(seen.counts.unchanged, "object"),
         "token": code(seen.token),

@@ -155,6 +155,10 @@ def view(plan: Plan) -> PlanView:
     )
 
 
+def _needs_nothing(change: Change) -> bool:
+    return change.action is Action.NOOP and change.blocked is None
+
+
 def _adopts(change: Change) -> bool:
     return change.action is Action.ADOPT or (change.action is Action.UPDATE and change.adopts)
 
@@ -213,7 +217,7 @@ def _counts(plan: Plan) -> Counts:
         forget=plan.count(Action.FORGET),
         blocked=stopping + sum(1 for _ in plan.blocked(stopping=False)),
         stopping=stopping,
-        unchanged=plan.unchanged,
+        unchanged=plan.unchanged + sum(map(_needs_nothing, plan.changes)),
         drift=len(plan.drifted),
     )
 

@@ -35,6 +35,8 @@ def _key(attributes: FrozenMap) -> str:
     name = attributes.get("name")
     if not isinstance(name, str) or not name:
         raise ValueError("a kafka_topic needs a name")
+    for reason, advice in rules.name_faults(name):
+        raise ValueError(f"{reason}; {advice}")
     return name
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kafkaform.core.address import Address
 from kafkaform.core.resource import Declared, Desired, Identity
 from kafkaform.core.schema import (
     NUMBER,
@@ -68,9 +67,7 @@ def _expand(parent: Declared) -> Sequence[Declared]:
     return [
         Declared(
             Identity(parent.identity.instance, "kafka_acl", topic),
-            Address(
-                parent.address.type, parent.address.name, parent.address.key, (), f'acl["{n}"]'
-            ),
+            replace(parent.address, child=f'acl["{n}"]'),
             FrozenMap({"topic": topic}),
             parent.range,
         )

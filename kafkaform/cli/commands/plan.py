@@ -39,6 +39,8 @@ Comment = Annotated[
     typer.Option("--comment", metavar="FILE", help="Write a Markdown review comment to this file."),
 ]
 
+NEXT = "Next: `kafkaform apply` plans again and asks; `apply --expect APPROVAL` applies only this plan."
+
 
 def plan(
     out: Out = None,
@@ -74,6 +76,8 @@ def plan(
         if out is not None:
             command = shlex.join(["kafkaform", "apply", str(out)])
             shown.note(f"Saved to {out}. To apply exactly this plan: {command}")
+        elif made.effective and not any(made.blocked(stopping=True)):
+            shown.note(NEXT)
         refuse_if_blocked(made, conditions)
     if detailed_exitcode and (made.effective or made.outputs):
         raise typer.Exit(2)

@@ -18,7 +18,12 @@ resource "kafka_topic" "again" {
 }
 
 resource "kafka_topic" "clicks" {
-  name               = "clicks"
+  name       = "clicks"
+  partitions = 6
+}
+
+resource "kafka_topic" "pinned" {
+  name               = "pinned"
   partitions         = 3
   replica_assignment = [[1]]
 }

@@ -1,0 +1,85 @@
+"""A process under a pseudo-terminal: what a person at the keyboard sees and types."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+PATIENCE_SECONDS = 30.0
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Terminal:
+    """columns: its width; everything that the process wrote is in `seen`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        arguments: Sequence[str],
+        columns: int = 80,
+        program: Sequence[str] = ("-m", "kafkaform"),
+    ) -> None:
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
+        self.process = subprocess.Popen(
+            [sys.executable, *program, *arguments],
+            cwd=folder,
+            env={**environment, "TERM": "xterm-256color"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(theirs)
+        self._terminal = ours
+        self._raw = b""
+
+    @property
+    def raw(self) -> str:
+        return self._raw.decode(errors="replace").replace("\r\n", "\n")
+
+    @property
+    def seen(self) -> str:
+        """The same without colours and cursor movements."""
+        return _CONTROL.sub("", self.raw)
+
+    def wait_for(self, text: str) -> None:
+        """Read until the process has written this."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while text not in self.seen:
+            assert time.monotonic() < deadline, f"{text!r} did not come: {self.seen}"
+            if not self._read():
+                break
+        assert text in self.seen
+
+    def type(self, text: str) -> None:
+        os.write(self._terminal, text.encode())
+
+    def end(self) -> int:
+        """Read the rest; the exit code."""
+        while self._read():
+            pass
+        os.close(self._terminal)
+        return self.process.wait(PATIENCE_SECONDS)
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._terminal], [], [], PATIENCE_SECONDS)
+        assert ready, f"nothing more came after {self.seen}"
+        try:
+            data = os.read(self._terminal, 65536)
+        except OSError:  # Linux says so when the last process has closed its side
+            return False
+        self._raw += data
+        return bool(data)
