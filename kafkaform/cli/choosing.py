@@ -3,6 +3,8 @@ approved one (architecture §4.4)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ..apply.freshness import refuse_if_foreign
@@ -10,8 +12,9 @@ from ..apply.recover import outcome_of, steps_of
 from ..apply.verify import visible
 from ..audit.chain import trusted
 from ..audit.event import Kind
-from ..core.change import Action, Change, Outcome, OutcomeStatus
+from ..core.change import Action, Change, Outcome, OutcomeStatus, Step
 from ..core.errors import PlanRefused, UsageError
+from ..core.resource import Identity, Reading
 from ..plan.build import record_only
 from ..plan.codec import decode, from_data
 from ..plan.lifecycle import ownership
@@ -88,25 +91,44 @@ def _still_done(scene: Scene, plan: Plan) -> dict[str, Outcome]:
         for record in records
         if record.body["outcome"] == OutcomeStatus.APPLIED and record.body["step"] in pairs
     }
-    changes = [pairs[step_id][0] for step_id in applied]
-    shown = {change.identity for change in changes if _shows(scene, change)}
-    return {step: end for step, end in applied.items() if pairs[step][0].identity in shown}
+    # One step at a time: of a change that was interrupted, some steps hold and some do not.
+    alone = {step_id: _alone(*pairs[step_id]) for step_id in applied}
+    readings = _readings(scene, alone.values())
+    return {s: end for s, end in applied.items() if _shows(scene, alone[s], readings)}
+
+
+def _alone(change: Change, step: Step) -> Change:
+    """The change as if this step were all of it; bookkeeping has no step of its own."""
+    return replace(change, steps=(step,)) if change.steps else change
 
 
 def _holds(scene: Scene, plan: Plan) -> bool:
     """True if everything that the plan wanted is there."""
-    return all(_shows(scene, change) for change in plan.effective)
+    readings = _readings(scene, plan.effective)
+    return all(_shows(scene, change, readings) for change in plan.effective)
 
 
-def _shows(scene: Scene, change: Change) -> bool:
+def _readings(scene: Scene, changes: Iterable[Change]) -> Mapping[Identity, Reading]:
+    """Every object that these changes write, read again together."""
+    asked: dict[str, set[Identity]] = {}
+    for change in changes:
+        if change.steps:
+            asked.setdefault(change.identity.instance, set()).add(change.identity)
+    return {
+        identity: reading
+        for instance, ids in asked.items()
+        for identity, reading in scene.sessions[instance].read(sorted(ids)).items()
+    }
+
+
+def _shows(scene: Scene, change: Change, readings: Mapping[Identity, Reading]) -> bool:
     row = scene.ledger.state.objects.get(change.identity)
     if not change.steps or row is None:
         gone = change.action in (Action.DELETE, Action.FORGET)
         books = row is None if gone else row is not None and ownership(row) == change.row_after
         if not change.steps or not books:
             return books
-    session = scene.sessions[change.identity.instance]
-    reading = session.read([change.identity])[change.identity]
     kind = scene.space.types[change.identity.kind]
+    facts = scene.sessions[change.identity.instance].facts
     incarnation = row.incarnation if row else change.incarnation
-    return visible(change, reading, kind, session.facts, incarnation)
+    return visible(change, readings[change.identity], kind, facts, incarnation)

@@ -30,7 +30,7 @@ def confined(root: Path, folder: Path) -> Read:
         if _CLOSED.intersection(target.relative_to(top).parts):
             raise PermissionError(f'"{path}" is in a folder that configuration may not read')
         handle = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-        with open(handle, "rb") as file:
+        with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 raise PermissionError(f'"{path}" is not a regular file')
             content = file.read(FILE_BYTES + 1)

@@ -234,13 +234,18 @@ def _instances(
 
 def _outputs(desired: Desired, state: State) -> tuple[OutputChange, ...]:
     """Recorded against evaluated; one that waits for a computed value always shows."""
-    after = {output.name: output for output in desired.outputs}
+    after = {output.name: _told(output) for output in desired.outputs}
     before = {name: _recorded(name, data) for name, data in state.outputs.items()}
     return tuple(
         OutputChange(before.get(name), after.get(name))
         for name in sorted(before.keys() | after.keys())
         if before.get(name) != after.get(name)
     )
+
+
+def _told(output: Output) -> Output:
+    """A sensitive output without its value: plans are saved, shown and recorded in the log."""
+    return replace(output, value=None) if output.sensitive else output
 
 
 def _recorded(name: str, data: FrozenMap) -> Output:

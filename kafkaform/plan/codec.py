@@ -48,7 +48,7 @@ def decode(data: bytes, where: str) -> Plan:
         raise PlanRefused(f"{where} was altered after it was saved: its checksum differs", advice)
     try:
         return from_data(Plan, body["plan"])
-    except (TypeError, ValueError, KeyError) as error:
+    except (AttributeError, TypeError, ValueError, KeyError) as error:
         raise PlanRefused(f"{where} is not a plan of this version: {error}", advice) from None
 
 
@@ -81,7 +81,8 @@ T = typing.TypeVar("T")
 
 
 def from_data(cls: type[T], data: Value) -> T:
-    """The noun that `to_data` made this data of. Raises TypeError, ValueError or KeyError."""
+    """The noun that `to_data` made this data of. Raises TypeError, ValueError, KeyError or
+    AttributeError for data of another shape."""
     return typing.cast(T, _reader(typing.cast(Any, cls))(data))
 
 

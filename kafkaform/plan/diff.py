@@ -55,6 +55,12 @@ def compare(
     )
 
 
+def gone(attributes: FrozenMap, schema: ObjectSchema) -> tuple[PathChange, ...]:
+    """The drift of an object that is not there any more: the whole of it, at the empty path."""
+    hidden = any(_is_sensitive(schema, (name,)) for name in attributes)
+    return (PathChange((), attributes, None, sensitive=hidden),)
+
+
 def dotted(path: Path) -> str:
     """`config.retention.ms`: how globs, fallbacks and messages write a path."""
     return ".".join(path)

@@ -31,7 +31,7 @@ from ..core.resource import (
 from ..core.value import FrozenMap
 from ..provider.contract import ResourceType
 from ..state.model import Row
-from .diff import compare, flatten, ignored, lay_over
+from .diff import compare, flatten, gone, ignored, lay_over
 from .model import Mode, Options
 from .ownership import Claim
 
@@ -104,7 +104,7 @@ def _create(claim: Claim, after: FrozenMap, kind: ResourceType, facts: Facts) ->
         Action.CREATE,
         after=after,
         paths=compare(None, after, schema=kind.schema) + _bookkeeping(None, claim.declared[0]),
-        drift=_gone(claim.row, kind),
+        drift=gone(claim.row.attributes, kind.schema) if claim.row else (),
         row_before=ownership(claim.row),
         row_after=_row_after(claim, kind, facts, adopted=False),
         reason="deleted outside kafkaform" if claim.row else "",
@@ -275,14 +275,6 @@ def _drift(
     )
 
 
-def _gone(row: Row | None, kind: ResourceType) -> tuple[PathChange, ...]:
-    """The drift of a recorded object that is not there any more: the whole of it."""
-    if row is None:
-        return ()
-    hidden = any(item.sensitive or item.secret for item in kind.schema.attributes.values())
-    return (PathChange((), row.attributes, None, sensitive=hidden),)
-
-
 # ── no longer declared ──────────────────────────────────────────────────────────────────
 
 
@@ -304,8 +296,8 @@ def _undeclared(claim: Claim, reading: Reading, context: Context) -> Change:
     if isinstance(reading, Hidden | Failed):
         return _unreadable(claim, reading)
     if isinstance(reading, Absent):
-        kind = context.types[claim.identity.kind]
-        return replace(forget, reason="it is gone already", drift=_gone(row, kind))
+        drift = gone(row.attributes, context.types[claim.identity.kind].schema)
+        return replace(forget, reason="it is gone already", drift=drift)
     if row.incarnation is not None and reading.incarnation != row.incarnation:
         note = "the live object of this name was recreated outside and is left alone"
         return replace(forget, reason="the recorded object is gone", notes=(note,))

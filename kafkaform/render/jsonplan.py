@@ -87,9 +87,15 @@ def resource_drift(change: Change) -> Data:
     """One entry of `resource_drift`: the recorded and the live value of each path."""
     before = _nested((item.path, item.before) for item in change.drift)
     after = _nested((item.path, item.after) for item in change.drift)
-    gone = all(item.after is None and len(item.path) == 0 for item in change.drift)
-    action = "delete" if gone else "update"
-    return _entry(change, {"actions": [action], **_sides(before, after, _hidden(change))})
+    return _entry(
+        change, {"actions": [drift_action(change)], **_sides(before, after, _hidden(change))}
+    )
+
+
+def drift_action(change: Change) -> str:
+    """`delete` if the whole object is gone, else `update`."""
+    gone = all(item.after is None and not item.path for item in change.drift)
+    return "delete" if gone else "update"
 
 
 def output_name(change: OutputChange) -> str | None:

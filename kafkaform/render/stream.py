@@ -23,7 +23,7 @@ from ..core.value import FrozenMap, Value
 from ..plan.model import OutputChange, Plan
 from .diagnostics import diagnostic_data
 from .human import last_line
-from .jsonplan import Data, output_action, output_name
+from .jsonplan import Data, drift_action, output_action, output_name
 from .lines import headline
 from .report import ApplyReport, done_counts
 from .text import SENSITIVE, inline
@@ -126,8 +126,13 @@ def planned_change(change: Change) -> Data:
 
 def resource_drift(change: Change) -> Data:
     paths = [list(item.path) for item in change.drift]
-    body = {"resource": resource(change), "action": "update", "kafkaform": {"paths": paths}}
-    text = f"{inline(change.address)}: changed outside kafkaform"
+    body = {
+        "resource": resource(change),
+        "action": drift_action(change),
+        "kafkaform": {"paths": paths},
+    }
+    verb = "deleted" if body["action"] == "delete" else "changed"
+    text = f"{inline(change.address)}: {verb} outside kafkaform"
     return _event("resource_drift", text, change=body)
 
 

@@ -397,7 +397,7 @@ def test_concise_and_quiet(folder: Folder) -> None:
     """One line a change, and nothing about progress."""
     folder.declare("a")
     said = folder.done("plan", "-concise", "-quiet")
-    assert "\n  + kafka_topic.a\n" in said.out
+    assert "\n  + kafka_topic.a" in said.out
     assert "partitions" not in said.out
     assert "Reading" not in said.err
 

@@ -51,7 +51,7 @@ GOLDEN: list[tuple[str, list[str]]] = [
     (
         _topic('name = each.key\n  for_each = ["x"]'),
         ["3:14: for_each takes a map, an object or a set of strings"],
-    ),  # fmt: skip
+    ),
     (
         _topic("name = each.key\n  for_each = {}\n  count = 1"),
         ["4:11: for_each and count exclude each other"],
@@ -81,7 +81,7 @@ GOLDEN: list[tuple[str, list[str]]] = [
     (
         _topic('name = "a"\n  provider = aws'),
         ["3:14: This type belongs to the provider kafka, not to aws"],
-    ),  # fmt: skip
+    ),
     (_topic('name = "a"\n  depends_on = [kafka_topic.b]'), ["3:17: kafka_topic.b is not declared"]),
     (
         _topic(
@@ -105,7 +105,7 @@ GOLDEN: list[tuple[str, list[str]]] = [
     (
         'variable "x" {\n  defualt = 1\n}\n',
         ['1:1: The variable "x" has no value', '2:3: variable "x" has no argument "defualt"'],
-    ),  # fmt: skip
+    ),
     ('output "x" {}\n', ['1:1: output "x" needs "value"']),
     ("locals { a = 1 / 0 }\n" + _topic("name = local.a"), ["1:14: This cannot be computed"]),
 ]

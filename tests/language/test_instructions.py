@@ -78,7 +78,8 @@ WRONG = [
     ),
     ('import {\n  to = kafka_topic.a\n  id = ""\n}', "6:8: An import needs an id"),
     (
-        'import {\n  to = kafka_topic.a\n  id = "a"\n}\nimport {\n  to = kafka_topic.a\n  id = "b"\n}',
+        'import {\n  to = kafka_topic.a\n  id = "a"\n}\n'
+        'import {\n  to = kafka_topic.a\n  id = "b"\n}',
         "8:1: kafka_topic.a is imported twice",
     ),
 ]

@@ -22,12 +22,14 @@ BOMBS = {
     "numbers": (_doubling("99999999", "@ * @"), "cannot be computed"),
     "depth": (_doubling("1", "[@]", 500), "is too large"),
     "loops": (
-        "locals {\n  r = range(1000)\n  a = [for x in local.r : [for y in local.r : [for z in local.r : z]]]\n}",
+        "locals {\n  r = range(1000)\n"
+        "  a = [for x in local.r : [for y in local.r : [for z in local.r : z]]]\n}",
         "too many steps",
     ),
-    "long loop": ("locals {\n  a = range(1000000)\n}", "cannot be"),
+    "long loop": ("locals {\n  a = range(1000000)\n}", "is too large"),
     "copies": (
-        'locals {\n  s = join("", range(100000))\n  a = [for i in range(100000) : "${local.s}x"]\n}',
+        'locals {\n  s = join("", range(100000))\n'
+        '  a = [for i in range(100000) : "${local.s}x"]\n}',
         "too many steps",
     ),
     "ranges": ("locals {\n  a = [for i in range(99999) : range(99999)]\n}", "too many steps"),

@@ -126,10 +126,13 @@ edits = st.tuples(
 class Engine(RuleBasedStateMachine):
     """Rules are what people, processes and networks do; invariants are what users rely on."""
 
-    @initialize(brokers=st.sampled_from((1, 3)), first=st.lists(wishes, max_size=3))
-    def start(self, brokers: int, first: list[Wish]) -> None:
+    @initialize(
+        brokers=st.sampled_from((1, 3)), begun=st.booleans(), first=st.lists(wishes, max_size=3)
+    )
+    def start(self, brokers: int, begun: bool, first: list[Wish]) -> None:
         self.house = engine.house(brokers=brokers)
-        engine.begin(self.house)
+        if begun:
+            engine.begin(self.house)
         self.witness = Witness(self.house)
         self.wishes: dict[str, Wish] = {}
         self.removed: dict[str, bool] = {}
@@ -314,12 +317,15 @@ class Engine(RuleBasedStateMachine):
         for _ in range(5):
             for number in house.cluster.numbers:
                 house.cluster.look("DescribeTopics", number)
+        if not self.wishes and house.index.open_intents:
+            # A session is opened only for a provider instance that is declared or recorded.
+            self.wishes["d"] = Wish("d", None, {}, Lifecycle(), None)
         said = self.desired()
         recovered = self._around(said)
         done = engine.apply(house, said, recovered, shown=partial(self._judge, said))
         assert done.report is None or done.report.complete, done.report
         after = engine.plan(house, said)
-        self.witness.settled(after)
+        self.witness.settled(after, said)
         if not any(change.adopts for change in done.plan.effective):
             again = engine.plan(house, said, recovered)
             assert again.effective == (), again.effective

@@ -14,7 +14,7 @@ from kafkaform.audit.index import TERMINAL, of_run
 from kafkaform.core.change import Action
 from kafkaform.core.resource import Desired
 from kafkaform.core.value import EMPTY, FrozenMap, Value
-from kafkaform.plan.diff import dotted, flatten
+from kafkaform.plan.diff import dotted, flatten, ignored
 from kafkaform.plan.model import Mode, Plan
 from kafkaform.state.codec import decode
 from kafkaform.state.model import State
@@ -119,25 +119,30 @@ class Witness:
 
     # ── after a run that ended ──────────────────────────────────────────────────────────
 
-    def settled(self, after: Plan) -> None:
+    def settled(self, after: Plan, said: Desired) -> None:
         """NL2, NL4 when nothing is open: state and cluster agree, or a plan lists it.
 
         after: a plan that was made when every broker shows everything.
         """
         assert self.house.index.open_intents == ()
         listed = {change.identity for change in after.changes}
+        spared = {d.identity: d.lifecycle.ignore_changes for d in said.declared}
         live = self.house.cluster.topics
         for ident, row in self.house.state.objects.items():
             if ident in listed:
                 continue
             topic = live[ident.key]
             assert topic.id == row.incarnation
-            recorded = {dotted(p): v for p, v in flatten(row.attributes or EMPTY).items()}
+            globs = spared.get(ident, ())
+            recorded = {
+                dotted(p): v for p, v in flatten(row.attributes).items() if not ignored(p, globs)
+            }
             assert recorded == {k: v for k, v in shape(topic).items() if k in recorded}
         self._nothing_lost()
 
     def _nothing_lost(self) -> None:
-        """What we made and still lives is in the state, unless a reviewed change let it go."""
+        """What we made and still lives is in the state, unless a reviewed change let it go, or
+        somebody changed it while nobody could know that it was ours."""
         live = {topic.id for topic in self.house.cluster.topics.values()}
         recorded = {row.incarnation for row in self.house.state.objects.values()}
         let_go = {
@@ -145,9 +150,14 @@ class Witness:
             for r in self.house.records("outcome", "recover")
             if r.body.get("outcome") == "applied" and r.body["action"] == "forget"
         }
+        changed = {
+            r.body["key"]
+            for r in self.house.records("outcome", "recover")
+            if r.body.get("outcome") == "failed" and r.body["error"]["code"] == "CONFLICT"
+        }
         for made, name in self.made.items():
             if made in live:
-                known = made in recorded or made in let_go
+                known = made in recorded or made in let_go or name in changed
                 other = self.house.state.objects.get(identity(name))
                 assert known, f"{name} was made by us and forgotten; recorded: {other}"
 

@@ -169,3 +169,38 @@ def test_started_together(lane: Lane) -> None:
         codes = sorted(each.code for each in ended)
         assert codes[0] == 0 and set(codes) <= {0, 7}, [each.out for each in ended]
         lane.check()
+
+
+@pytest.mark.timeout(300)
+def test_resume(lane: Lane) -> None:
+    """A saved plan whose apply was killed is resumed by applying it again, wherever it stopped:
+    it ends complete under its one approval, and a third time there is nothing left of it."""
+    for growth in range(1, GROWTHS):
+        lane.prepare()
+        saved = lane.folder.run("plan", "-out=saved.plan")
+        assert saved.code == 0, saved.out
+        killed = lane.folder.start("apply", "saved.plan")
+        try:
+            strike_at_growth(killed, lane.folder, growth, 0.002, signal.SIGKILL)
+        finally:
+            kill(killed)
+        for _ in range(2):
+            ended = lane.folder.run("apply", "saved.plan")
+            assert ended.code == 0, f"killed at growth {growth}:\n{ended.out}"
+        (lane.folder.path / "saved.plan").unlink()
+        lane.check()
+
+
+@pytest.mark.timeout(200)
+def test_leftovers(lane: Lane) -> None:
+    """Temporary files of a run that was killed while it wrote them are gone after the next one,
+    and so is half a record at the end of the log, which is kept aside and told of."""
+    for name in ("kafkaform.state.json", "kafkaform.audit.jsonl"):
+        (lane.folder.path / f".{name}.0123456789ab.tmp").write_bytes(b"half")
+    with lane.folder.log.open("ab") as log:
+        log.write(b'{"actor":"somebo')
+    lane.prepare()
+    lane.settle()
+    lane.check()
+    aside = list((lane.folder.path / ".kafkaform").glob("torn-*"))
+    assert [path.read_bytes() for path in aside] == [b'{"actor":"somebo']

@@ -99,11 +99,14 @@ class LocalSink:
             return tuple(_describe(path) for path in self._pieces(seq))
 
     def check_writable(self, size: int = 0) -> None:
-        """The room is taken beside the log and given back, the log itself is opened only."""
+        """The room is taken beside the log and given back, the log itself is opened only; room
+        that a killed run had taken is given back too."""
         task = "the audit log could not be written, so nothing is sent"
         with self._explained(task):
             if self.path.exists() or self.path.is_symlink():
                 os.close(self._open_for_writing(create=False))
+            for leftover in self.path.parent.glob(f".{self.path.name}.*.tmp"):
+                leftover.unlink()
             _reserve(self.path, max(size, SMALLEST_ROOM))
 
     # ── what a crash left ───────────────────────────────────────────────────────────────

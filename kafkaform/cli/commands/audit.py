@@ -64,7 +64,10 @@ def verify(
     ] = None,
     state: StateFile = None,
 ) -> None:
-    """Check every record, and that the log holds what the state is anchored at."""
+    """Check every record.
+
+    The log must also hold the record that the state is anchored at.
+    """
     store = open_store(state)
     recorded = store.backend.load().state
     heads = [recorded.audit_head] if recorded and recorded.audit_head else []

@@ -39,7 +39,7 @@ Comment = Annotated[
     typer.Option("--comment", metavar="FILE", help="Write a Markdown review comment to this file."),
 ]
 
-NEXT = "Next: `kafkaform apply` plans again and asks; `apply --expect APPROVAL` applies only this plan."
+NEXT = "Next: `kafkaform apply` plans again and asks; with --expect APPROVAL it applies only this."
 
 
 def plan(

@@ -15,7 +15,7 @@ from ... import sandbox
 from ...core.errors import KafkaformError, UsageError
 from ...core.progress import Event, Message
 
-app = typer.Typer(help="A real Kafka on this computer, to try things out.")
+app = typer.Typer(help="A real Kafka on this computer, to try things out.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Option("--name", help="Which sandbox; several can run side by side.")]
 _PROBE_SECONDS = 2.0
@@ -118,7 +118,10 @@ def env(
         sandbox.Format | None, typer.Option(help="One section alone; default: all three.")
     ] = None,
 ) -> None:
-    """Print the provider block, client properties and shell exports of a sandbox."""
+    """Print how to connect.
+
+    The provider block, client properties and shell exports.
+    """
     found = sandbox.status(name)
     box = found.sandbox
     if found.state is not sandbox.State.RUNNING:
