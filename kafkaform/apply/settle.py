@@ -73,8 +73,8 @@ def _decide(
     step, change = result.step, result.change
     kind, facts = types[step.identity.kind], session.facts
     said = {judge(change, step, reading, kind, facts) for reading in readings}
-    if change.action is not Action.DELETE and said != {Judgement.UNKNOWN}:
-        # A broker that does not answer hides a deletion's failure, but not a write's success.
+    if change.action is not Action.DELETE or Judgement.DONE not in said:
+        # An absence must be seen at every broker; for anything else one that answers will do.
         said.discard(Judgement.UNKNOWN)
     seen = {r.incarnation for r in readings if isinstance(r, Observed)}
     if said == {Judgement.DONE} and (change.action is Action.DELETE or len(seen) == 1):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -71,8 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; the process exit code. Never a traceback."""
     console = Console.standard()
-    command = typer.main.get_command(app)
-    assert isinstance(command, TyperGroup)  # the app has several commands
+    command = _commands()
     try:
         result = command.main(normalise(arguments, command), "kafkaform", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -87,6 +87,13 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001  # the last line of defence: a fault of ours
         console.diagnostics((explained(error),))
         return 1
+
+
+@cache
+def _commands() -> TyperGroup:
+    command = typer.main.get_command(app)
+    assert isinstance(command, TyperGroup)  # the app has several commands
+    return command
 
 
 def _usage(console: Console, error: typer.TyperException, path: str) -> int:

@@ -65,8 +65,8 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
     went wrong while sending: that is in the report."""
     run = new_run_id()
     info = lock_info(run, ask.command, timestamp(space.clock.now()))
-    space.backend.check_writable()
     with space.backend.lock(info, ask.lock_timeout, space.clock):
+        space.backend.check_writable()
         space.sink.check_writable()
         loaded = space.backend.load()
         before = loaded.state or first_state(space.sink)

@@ -28,7 +28,7 @@ from .values import (
     with_marks,
 )
 
-CONVERSION = 8
+CONVERSION = 12
 """Steps that converting one element takes; finding a common type is not cheap."""
 
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}

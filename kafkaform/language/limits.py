@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .faults import LimitError, Place
+from .faults import LimitError, Place, Poisoned
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,10 @@ class Budget:
         self.instances = 0
 
     def charge(self, steps: int, place: Place) -> None:
-        """Take steps away. Raises LimitError at `place` when none are left."""
+        """Take steps away. Raises LimitError at `place` when none are left, later Poisoned:
+        one diagnostic is enough."""
+        if self.left < 0:
+            raise Poisoned
         self.left -= steps
         if self.left < 0:
             raise LimitError(

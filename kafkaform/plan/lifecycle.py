@@ -358,7 +358,8 @@ def _unreadable(claim: Claim, reading: Hidden | Failed) -> Change:
     else:
         fault = reading.fault
         reason = f"it could not be read: {fault.message} ({fault.code}{_at(fault.where)})"
-        advice = fault.advice or f"Try again, or leave it out with --exclude='{claim.address}'."
+        around = f"or leave it out with --exclude='{claim.address}'."
+        advice = f"{fault.advice.rstrip('.') or 'Try again'}; {around}"
     return Change(
         claim.identity,
         claim.address,

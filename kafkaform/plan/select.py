@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..core.address import Address, matches, parse_address
 from ..core.change import Change
+from ..core.diagnostics import suggest
 from ..core.errors import UsageError
 from .model import Options
 
@@ -19,12 +20,14 @@ def narrow(changes: Sequence[Change], options: Options) -> tuple[Change, ...]:
     """
     if not options.target and not options.exclude:
         return tuple(changes)
-    for glob in (*options.target, *options.exclude):
-        if not _hits(changes, (glob,)):
-            raise UsageError(
-                f"--target/--exclude {glob!r} matches no declared or recorded object",
-                "`kafkaform state list` and `kafkaform plan` show the addresses.",
-            )
+    for flag, globs in (("--target", options.target), ("--exclude", options.exclude)):
+        for glob in globs:
+            if not _hits(changes, (glob,)):
+                raise UsageError(
+                    f"{flag} {glob!r} matches no declared or recorded object",
+                    suggest(glob, (change.address for change in changes))
+                    or "`kafkaform state list` and `kafkaform plan` show the addresses.",
+                )
     index = by_address(changes)
     kept = set(range(len(changes)))
     if options.target:

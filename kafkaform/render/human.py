@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from ..core.change import Action, Change
+from ..core.change import Action, Block, Change
 from ..core.diagnostics import Diagnostic
 from ..core.resource import Output, Pending
 from ..core.value import Value
@@ -13,10 +14,12 @@ from ..plan.model import OutputChange, Plan, Unmanaged
 from .diagnostics import render_diagnostics
 from .lines import Line, brief, change_lines, changed_names, impact_text
 from .style import Paint
-from .text import ARROW, NOT_SET, SENSITIVE, count, inline, quote, table, value
+from .text import ARROW, NOT_SET, SENSITIVE, count, inline, message, quote, table, value
 from .view import COLUMNS, Counts, Drift, Group, PlanView, view
 
 DRIFT_LIMIT = 20
+SHARED_BLOCK = 3
+"""More changes than this that are blocked for one reason are listed under it, a line each."""
 _ALWAYS = frozenset({"destroy", "change", "create"})
 
 
@@ -114,12 +117,26 @@ def _group(group: Group, seen: PlanView, paint: Paint, detail: bool) -> Iterator
     title = f"{group.title} ({len(group.changes):,})"
     yield paint(style.get(group.name, "title"), title)
     several = len(seen.instances) > 1
+    shared = _shared_block(group)
+    if shared is not None:
+        yield f"  ! blocked: {message(shared.reason)}"
+        yield f"    to do: {message(shared.advice)}"
+        detail = False
     for change in group.changes:
         if detail:
             yield ""
             yield from (_line(line, paint) for line in change_lines(change, with_instance=several))
         else:
-            yield _short(change, paint, several)
+            yield _short(
+                change if shared is None else replace(change, blocked=None), paint, several
+            )
+
+
+def _shared_block(group: Group) -> Block | None:
+    """The one block of many changes, which is said once and not for each of them."""
+    blocks = {change.blocked for change in group.changes}
+    block = next(iter(blocks), None)
+    return block if len(blocks) == 1 and len(group.changes) > SHARED_BLOCK else None
 
 
 def _line(line: Line, paint: Paint) -> str:

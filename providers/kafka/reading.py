@@ -46,6 +46,8 @@ OWN = 1
 
 UNKNOWN_TOPIC = 3
 _HIDDEN = 29
+_ILLEGAL_NAME = 17
+"""No topic can have such a name, which proves its absence; the rules then say what is wrong."""
 _VISIBLE = Coverage(CoverageKind.VISIBLE_ONLY)
 
 T = TypeVar("T")
@@ -132,7 +134,7 @@ def _rows(
 def _unseen(
     identity: Identity, api: str, code: int, message: str | None, node: str | None
 ) -> Reading:
-    if code == UNKNOWN_TOPIC:
+    if code in (UNKNOWN_TOPIC, _ILLEGAL_NAME):
         return Absent(identity)
     if code == _HIDDEN:
         return Hidden(identity, right_for(api, identity.key))

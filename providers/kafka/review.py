@@ -74,7 +74,7 @@ def _collision(name: str, other: str, deleted: bool) -> Block:
             BlockKind.CONFLICT,
             f"{name} collides with {other}, which this plan deletes: "
             "creates come before deletes",
-            "apply the deletion first",
+            "apply the deletion first (--target=ITS_ADDRESS), then plan again",
         )  # fmt: skip
     return Block(
         BlockKind.CONFLICT,

@@ -35,8 +35,6 @@ def _key(attributes: FrozenMap) -> str:
     name = attributes.get("name")
     if not isinstance(name, str) or not name:
         raise ValueError("a kafka_topic needs a name")
-    for reason, advice in rules.name_faults(name):
-        raise ValueError(f"{reason}; {advice}")
     return name
 
 
@@ -131,8 +129,21 @@ def _check_update(change: Change, facts: Facts) -> Diagnostics:
     faults += rules.config_faults(changed)
     if _writes(change):
         faults += rules.internal_faults(change.identity.key, "changed")
-    warnings = rules.config_warnings(changed, after.get("replication_factor"))
+    warnings = [
+        *rules.config_warnings(changed, after.get("replication_factor")),
+        *_growth_warnings(before, after),
+    ]
     return (*rules.diagnose(change, faults), *rules.diagnose(change, warnings, Severity.WARNING))
+
+
+def _growth_warnings(before: FrozenMap, after: FrozenMap) -> rules.Faults:
+    live, wanted = before.get("partitions"), after.get("partitions")
+    if isinstance(live, int) and isinstance(wanted, int) and wanted > live:
+        yield (
+            f"partitions grow from {live} to {wanted}: records of one key may go to another "
+            "partition than before, and partitions cannot be removed again",
+            "make sure that consumers do not rely on the order of keys across this change",
+        )
 
 
 def _writes(change: Change) -> bool:

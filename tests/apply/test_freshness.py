@@ -243,8 +243,16 @@ def _other_path(saved: Plan) -> Plan:
     return replace(saved, changes=(replace(change, paths=paths),))
 
 
-@pytest.mark.parametrize("alter", [_other_payload, _no_steps, _other_path])
-@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize(
+    ("alter", "sealed"),
+    [
+        (_other_payload, False),
+        (_other_payload, True),
+        (_no_steps, False),
+        (_no_steps, True),
+        (_other_path, False),
+    ],
+)
 def test_a_plan_that_was_altered_is_refused(alter: Callable[[Plan], Plan], sealed: bool) -> None:
     """Requests must follow from the changes, even where somebody made a new approval for them."""
     where = built(FIRST)
@@ -253,8 +261,6 @@ def test_a_plan_that_was_altered_is_refused(alter: Callable[[Plan], Plan], seale
     if sealed:
         scopes = FrozenMap(kafka=where.cluster.id)
         altered = replace(altered, approval=approval(altered.changes, scopes, altered.lineage))
-        if alter is _other_path:
-            return  # a path that its own step does not carry is caught by what is sent
     with pytest.raises(PlanRefused, match="altered"):
         apply(where, said, saved=altered)
 

@@ -9,6 +9,7 @@ from kafkaform.audit.event import Record
 from kafkaform.cli.scene import Applied
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Desired
+from kafkaform_providers.kafka.memory import refused
 from tests.model.engine import House, apply, house
 
 MS = {"retention.ms": "1000"}
@@ -63,3 +64,31 @@ def ends(where: House) -> list[tuple[str, str]]:
 def on_append(where: House, act: Callable[[Sequence[Record]], Any]) -> None:
     """Call `act` with every group of records that becomes durable."""
     where.sink.after_append = act
+
+
+def between(where: House, api: str, act: Callable[[], None]) -> None:
+    """Do something just after the intents of this request became durable: nobody looks again."""
+
+    def meanwhile(records: Sequence[Record]) -> None:
+        if records[0].kind == "intent" and records[0].body["phase"].endswith(api):
+            on_append(where, lambda records: None)
+            act()
+
+    on_append(where, meanwhile)
+
+
+def blinded(where: House, api: str) -> Callable[[], None]:
+    """After the next request of this API, reads fail until the returned function is called."""
+    faults = where.cluster.faults
+
+    def blind(records: Sequence[Record]) -> None:
+        if records[0].kind == "intent" and records[0].body["phase"].endswith(api):
+            faults.schedule(refused(5), "DescribeTopics", times=10_000)
+
+    on_append(where, blind)
+
+    def see() -> None:
+        on_append(where, lambda records: None)
+        faults.clear()
+
+    return see

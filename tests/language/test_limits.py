@@ -52,6 +52,15 @@ def test_bombs(name: str) -> None:
     assert found.diagnostics[0].range is not None
 
 
+def test_running_out_of_steps_is_said_once() -> None:
+    """What comes after the place where the steps ran out adds no further messages."""
+    later = "".join(f"locals {{ n{n} = length([{n}]) }}\n" for n in range(50))
+    found = desired(f'{BOMBS["loops"][0]}\n{later}output "o" {{ value = local.n3 }}\n')
+    assert [item.summary for item in found.diagnostics] == [
+        "The configuration takes too many steps to evaluate"
+    ]
+
+
 def test_long_chains_of_local_values() -> None:
     """Thousands of local values that need each other are evaluated without recursion."""
     lines = [f"s{n + 1} = local.s{n} + 1" for n in range(3000)]

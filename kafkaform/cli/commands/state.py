@@ -84,10 +84,10 @@ def _edit(
 ) -> None:
     """Edit under the lock; the log records it before the state holds it."""
     store, clock, run = open_store(state_file), SystemClock(), new_run_id()
-    store.backend.check_writable()
     timeout = seconds_of(lock_timeout, "--lock-timeout")
     info = lock_info(run, command, timestamp(clock.now()))
     with store.backend.lock(info, timeout, clock):
+        store.backend.check_writable()
         loaded = store.backend.load()
         if loaded.state is None:
             raise UsageError("there is no state here", "Check the folder (-chdir) and --state.")

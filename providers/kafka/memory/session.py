@@ -42,7 +42,7 @@ from .schedule import Lost, Unreachable
 _KINDS = frozenset({topics.KIND, configs.KIND})
 _INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _NOTHING_LOST = Impact(
-    "destroys 0 bytes in 0 offsets; being read by: no group",
+    "destroys 0 bytes in 0 offsets; live groups: none",
     FrozenMap({"bytes": 0, "offsets": 0, "groups": "none"}),
 )
 _CLOSED = Fault(
