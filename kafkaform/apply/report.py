@@ -52,7 +52,7 @@ class Report:
         unknown = self.count(OutcomeStatus.UNKNOWN)
         if unknown:
             return OutcomeUnknown(
-                f"the outcome of {unknown} step(s) is not known yet",
+                f"the outcome of {_steps(unknown)} is not known yet",
                 "Run `kafkaform apply` again: it reads them first and recovers.",
             )
         if self.stopped is not None:
@@ -60,8 +60,14 @@ class Report:
         failed = self.count(OutcomeStatus.FAILED)
         skipped = self.count(OutcomeStatus.SKIPPED)
         if failed or skipped:
-            return AppliedInPart(f"{failed} step(s) failed, {skipped} were skipped", NEXT)
+            parts = [f"{_steps(failed)} failed"] if failed else []
+            parts += [f"{_steps(skipped)} not sent"] if skipped else []
+            return AppliedInPart(", ".join(parts), NEXT)
         return None
+
+
+def _steps(number: int) -> str:
+    return f"{number} step" if number == 1 else f"{number} steps"
 
 
 def by_change(results: Sequence[Result]) -> list[tuple[Change, tuple[Outcome, ...]]]:

@@ -71,10 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; the process exit code. Never a traceback."""
-    console = Console.standard()
     command = _commands()
+    words = normalise(arguments, command)
+    console = Console.standard(no_color="--no-color" in words)
     try:
-        result = command.main(normalise(arguments, command), "kafkaform", standalone_mode=False)
+        result = command.main(words, "kafkaform", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except Ended as ended:
         console.note("\nInterrupted; no request was under way.")

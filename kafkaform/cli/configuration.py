@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..core.errors import UsageError
 from ..core.resource import Desired, Observed, Output
 from ..core.value import FrozenMap, SecretRef
+from ..language.confined import confined
 from ..language.declare import declare
 from ..language.desired import Inputs as Values
 from ..language.desired import Tree, TypeInfo, VarFile, build, load
@@ -18,9 +19,9 @@ from ..language.functions import function_table
 from ..language.variables import resolve
 from ..provider.contract import Provider, Session
 from ..provider.registry import Registry
+from .requirements import unmet
 
 SUFFIXES = (".kf.hcl", ".kf.json", ".kfvars.hcl", ".kfvars.json", ".tf", ".tfvars", ".tf.json")
-MAX_READ_BYTES = 8 << 20
 MAX_SECRET_BYTES = 1 << 16
 
 
@@ -51,14 +52,15 @@ class Configuration:
     ) -> Desired:
         """Everything that it says, with all its faults. offline: unset variables are no fault."""
         providers = {name: self.registry.load(name) for name in self.registry.names}
-        return build(
+        desired = build(
             self.tree,
             Values(os.environ, self.inputs.given, offline),
             _types(providers),
             {name: provider.config for name, provider in providers.items()},
-            _reader(self.root, self.folder),
+            confined(self.root, self.folder),
             computed,
         )
+        return replace(desired, diagnostics=(*unmet(self.tree), *desired.diagnostics))
 
     def secret(self, ref: SecretRef) -> str | None:
         """The secret that a reference names, or None if it is not there."""
@@ -124,22 +126,6 @@ def _computed(desired: Desired, sessions: Mapping[str, Session]) -> dict[str, Fr
             if isinstance(reading, Observed):
                 found[str(mine[identity].address)] = reading.details
     return found
-
-
-def _reader(root: Path, folder: Path) -> Callable[[str], bytes]:
-    """Reads files below the root, and nothing else, wherever links may lead."""
-
-    def read(name: str) -> bytes:
-        path = Path(os.path.realpath(folder / name))
-        if not path.is_relative_to(os.path.realpath(root)):
-            raise PermissionError(f'"{name}" is outside the configuration\'s root')
-        if not path.is_file():
-            raise FileNotFoundError(name)
-        if path.stat().st_size > MAX_READ_BYTES:
-            raise PermissionError(f'"{name}" is larger than {MAX_READ_BYTES:,} bytes')
-        return path.read_bytes()
-
-    return read
 
 
 def _file_secret(configuration: Configuration, name: str) -> str | None:

@@ -10,7 +10,7 @@ from .. import __version__
 from ..audit.event import seconds, timestamp
 from ..audit.index import Index, pending
 from ..core.address import matches
-from ..core.change import Action
+from ..core.change import Action, BlockKind
 from ..core.diagnostics import suggest
 from ..core.errors import Blocked, UsageError
 from ..core.progress import Report
@@ -30,6 +30,7 @@ FAIL_ON = {
     "drift": "drift (changes made outside kafkaform)",
 }
 """Condition of --fail-on -> what the plan has then."""
+ROUND = " --exclude goes round one that cannot be read."
 
 
 def read_only_plan(space: Workspace, options: Options, report: Report) -> Plan:
@@ -105,13 +106,13 @@ def _header(space: Workspace, state: State) -> Header:
 def refuse_if_blocked(plan: Plan, fail_on: Sequence[str]) -> None:
     """Raises Blocked for what stops an apply, and for --fail-on conditions that hold."""
     stopping = list(plan.blocked(stopping=True))
+    unreadable = any(c.blocked and c.blocked.kind is BlockKind.UNREADABLE for c in stopping)
     if stopping:
         raise Blocked(
             f"{count(len(stopping), 'change')} cannot be made: "
             + ", ".join(change.address for change in stopping[:5])
             + (" ..." if len(stopping) > 5 else ""),
-            "The plan names the reason and what to do for each. --exclude goes round one that "
-            "cannot be read.",
+            "The plan names the reason and what to do for each." + (ROUND if unreadable else ""),
         )
     held = [FAIL_ON[name] for name in FAIL_ON if name in fail_on and _holds(plan, name)]
     if held:

@@ -23,8 +23,8 @@ def guard(
         return _block(
             changes,
             (Action.DELETE, Action.FORGET),
-            f"the configuration declares nothing, while the state has {len(state.objects)} "
-            "object(s)",
+            "the configuration declares nothing, while the state still has objects "
+            f"({len(state.objects)})",
             "If everything shall go, use `kafkaform destroy`; otherwise check the folder "
             "(--chdir) and the variables.",
             even_protected=True,

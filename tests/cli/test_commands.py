@@ -334,6 +334,8 @@ def test_audit_commands(folder: Folder) -> None:
     shown = folder.done("audit", "show").out
     assert "run_begin   apply by" in shown
     assert "outcome     kafka_topic.a create applied" in shown
+    assert "approval    given by auto_approve" in shown
+    assert "verify      1 object" in shown
     assert "run_end     complete" in shown
     assert len(folder.done("audit", "show", "--last", "2").out.splitlines()) == 2
     (last,) = folder.done("audit", "show", "-json", "-last=1").lines

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,9 +98,7 @@ def test_a_folder_without_configuration(folder: Folder) -> None:
 
 def test_a_configuration_that_declares_nothing(folder: Folder) -> None:
     """All blocks gone at once is taken for a mistake."""
-    folder.declare("a", more="lifecycle {\n prevent_destroy = false\n }")
-    provider = (folder.path / "provider.kf.hcl").read_text()
-    folder.write("provider.kf.hcl", provider.replace("5s", '5s"\n  protect_topics = "false'))
+    folder.declare("a")
     folder.done("apply", "-auto-approve")
     folder.declare()
     for command in (["plan"], ["apply", "-auto-approve"]):
@@ -252,6 +251,29 @@ def test_another_cluster_behind_the_same_settings(planned: Folder) -> None:
         said = planned.fails(4, *command)
         assert planned.broker.cluster_id in said
         assert "AAAAAAAAAAAAAAAAAAAAAA" in said
+
+
+def test_what_somebody_else_made_meanwhile_is_not_taken_over(planned: Folder) -> None:
+    """A topic that comes into being between the last look and the request is a failure of that
+    step alone: the rest is applied, and the table says what to do."""
+    with pytest.MonkeyPatch.context() as patch:
+        send = KafkaSession.apply
+
+        def late(self: KafkaSession, *arguments: Any) -> object:
+            if "b" not in planned.topics():
+                planned.create("b", 7)
+            return send(self, *arguments)
+
+        patch.setattr(KafkaSession, "apply", late)
+        said = planned.run("apply", "plan.kfplan")
+    assert said.code == 5
+    assert "failed   + kafka_topic.b  TOPIC_ALREADY_EXISTS" in said.out
+    assert "applied  ~ kafka_topic.a" in said.out
+    assert "Applied in part: 1 applied, 1 failed." in said.out
+    assert "1 step failed" in said.err
+    assert planned.topics() == {"a": 1, "b": 7}
+    assert planned.done("state", "list").out == "kafka_topic.a\n"
+    assert "does not manage it" in planned.done("plan").out
 
 
 # ── deletions ───────────────────────────────────────────────────────────────────────────

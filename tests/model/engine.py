@@ -141,6 +141,20 @@ Mutation = Callable[[str, Topic | None, Topic | None, bool], None]
 """(name, before, after, late): one topic's change by the engine, just before it is committed."""
 
 
+class Clock(SimulatedClock):
+    """A simulated clock whose time of day can be wrong; deadlines do not follow it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wrong = 0.0
+
+    def now(self) -> float:
+        return super().now() - self.wrong
+
+    def set_back(self, seconds: float) -> None:
+        self.wrong += seconds
+
+
 class WatchedCluster(SimulatedCluster):
     """A cluster that tells the engine's own changes from those of others."""
 
@@ -228,7 +242,7 @@ class SavedPlan:
 class House:
     """One state, one log and one cluster, in which processes live and die."""
 
-    clock: SimulatedClock
+    clock: Clock
     cluster: WatchedCluster
     fate: Fate
     backend: MemoryBackend
@@ -260,7 +274,7 @@ class House:
 
 def house(*, brokers: int = 1) -> House:
     """A new cluster, an empty disk, a clock that only moves when somebody waits."""
-    clock, fate = SimulatedClock(), Fate()
+    clock, fate = Clock(), Fate()
     cluster = WatchedCluster(brokers=brokers, clock=clock)
     built = House(clock, cluster, fate, MemoryBackend(fate), MemorySink(fate))
     built.providers = {KAFKA: MemoryProvider(cluster)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from ...audit.chain import verify as verify_chain
 from ...audit.event import Record, encode
 from ...core.errors import StorageError, UsageError
 from ...core.head import Head, parse_head
+from ...core.value import FrozenMap
 from ...render.text import count, inline
 from ..console import Console
 from ..flags import StateFile
@@ -44,16 +46,35 @@ def show(
 
 
 def _line(record: Record) -> str:
-    body = record.body
-    words = [body.get("address"), body.get("action"), body.get("outcome")]
+    text = inline(_TOLD.get(record.kind, _step)(record.body))
     if record.kind == "run_begin":
-        words = [body.get("command"), f"by {record.actor}"]
-    if record.kind == "run_end":
-        words = ["complete" if body.get("complete") else "not complete"]
+        text += f" by {inline(record.actor)}"
+    return f"{record.seq:>6}  {record.time}  {record.run}  {record.kind:<10}  {text}".rstrip()
+
+
+def _step(body: FrozenMap) -> str:
+    """What became of which object."""
+    words = [body.get("address"), body.get("action"), body.get("outcome")]
     if body.get("error"):
         words.append(body["error"]["message"])
-    text = " ".join(inline(str(word)) for word in words if word)
-    return f"{record.seq:>6}  {record.time}  {record.run}  {record.kind:<10}  {text}".rstrip()
+    return " ".join(str(word) for word in words if word)
+
+
+def _verified(body: FrozenMap) -> str:
+    late = body["invisible"]
+    return count(body["checked"], "object") + (f", {len(late)} not visible yet" if late else "")
+
+
+_TOLD: Mapping[str, Callable[[FrozenMap], str]] = {
+    "run_begin": lambda body: str(body["command"]),
+    "plan": lambda body: f"approval {body['approval']}",
+    "approval": lambda body: f"given by {body['how']}",
+    "validate": lambda body: count(len(body["steps"]), "step"),
+    "verify": _verified,
+    "state": lambda body: f"{body['reason']}: {count(len(body['objects']), 'object')}",
+    "run_end": lambda body: "complete" if body["complete"] else "not complete",
+}
+"""Kind of a record -> what one line tells of its body; all other kinds tell of a step."""
 
 
 @app.command()
