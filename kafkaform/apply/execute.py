@@ -222,8 +222,8 @@ def _once(
     """Intent, send, settle, record. Whatever ends it early, `results` says what is known."""
     session = run.sessions[batch.instance]
     planned = [Result(*pairs[s.id], _in_flight(s.id), attempt) for s in batch.steps]
-    run.ledger.intend(run.plan, planned)
     _note(results, planned)
+    run.ledger.intend(run.plan, planned)
     started = run.clock.monotonic()
     outcomes = session.apply(batch, run.secrets)
     taken = int((run.clock.monotonic() - started) * 1000)

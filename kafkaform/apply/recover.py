@@ -62,7 +62,7 @@ def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
     for run, records in _by_run(found.open_intents).items():
         plan = plans[run]
         for instance, pairs in _by_instance(plan, records).items():
-            world.report(Message(f"Recovering {len(pairs)} step(s) of run {run}"))
+            world.report(Message(f"Recovering what run {run} left open: {len(pairs)}"))
             if instance not in world.sessions:
                 still_open.extend(result for _, result in pairs)
                 continue

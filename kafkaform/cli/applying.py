@@ -71,7 +71,8 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
         loaded = space.backend.load()
         before = loaded.state or first_state(space.sink)
         found = read_log(space.sink, loaded.state)
-        state = before if before.lineage else replace(before, lineage=str(uuid.uuid4()))
+        lineage = before.lineage or str(uuid.uuid4())
+        state = replace(before, lineage=lineage, kafkaform_version=__version__)
         journal = Journal(space.sink, space.clock, run, who(), state.lineage)
         ledger = Ledger(space.backend, journal, state, loaded.version)
         with connected(space, state) as sessions:

@@ -11,7 +11,7 @@ import typer
 
 from .. import __version__
 from ..apply.recover import Recovered
-from ..apply.report import NEXT, Report
+from ..apply.report import Report
 from ..apply.verify import Invisible
 from ..core.clock import SystemClock
 from ..core.diagnostics import Diagnostics
@@ -83,10 +83,7 @@ class TextScreen:
     def result(self, report: Report, run: str) -> None:
         self.clear()
         pairs = ((r.change, r.outcome) for r in report.results)
-        following = "" if report.complete else NEXT
-        self.console.out(
-            "\n" + apply_summary(apply_report(pairs, run, following), colour=self.console.colour)
-        )
+        self.console.out("\n" + apply_summary(apply_report(pairs, run), colour=self.console.colour))
         self._late(report.invisible)
 
     def _late(self, late: tuple[Invisible, ...]) -> None:
