@@ -95,8 +95,9 @@ def _keep_books(run: Run, results: dict[str, Result]) -> None:
         return
     run.stop.check()
     done = [Result(change, step, _applied(step)) for change, step in todo]
-    run.ledger.intend(run.plan, done)
-    run.ledger.record(run.plan, done)
+    with run.stop.writing():
+        run.ledger.intend(run.plan, done)
+        run.ledger.record(run.plan, done)
     results.update({result.step.id: result for result in done})
 
 
@@ -223,7 +224,8 @@ def _once(
     session = run.sessions[batch.instance]
     planned = [Result(*pairs[s.id], _in_flight(s.id), attempt) for s in batch.steps]
     _note(results, planned)
-    run.ledger.intend(run.plan, planned)
+    with run.stop.writing():
+        run.ledger.intend(run.plan, planned)
     started = run.clock.monotonic()
     outcomes = session.apply(batch, run.secrets)
     taken = int((run.clock.monotonic() - started) * 1000)
@@ -233,15 +235,19 @@ def _once(
     unclear = [r for r in sent if _is_unclear(r)]
     clear = [r for r in sent if r not in unclear]
     # What is certain is on record before anybody waits for what is not.
-    run.ledger.record(run.plan, clear)
-    _note(results, clear)
+    _record(run, clear, results)
     deadline = started + patience(session.facts)
     settled = settle(unclear, session, run.types, deadline, run.clock)
-    run.ledger.record(
-        run.plan, [r for r in settled if r.outcome.status is not OutcomeStatus.UNKNOWN]
-    )
-    _note(results, settled)
+    _record(run, settled, results)
     return (*clear, *settled)
+
+
+def _record(run: Run, ended: Sequence[Result], results: dict[str, Result]) -> None:
+    """What is unknown gets no outcome: its intent stays open."""
+    known = [r for r in ended if r.outcome.status is not OutcomeStatus.UNKNOWN]
+    with run.stop.writing():
+        run.ledger.record(run.plan, known)
+        _note(results, ended)
 
 
 def _note(results: dict[str, Result], new: Sequence[Result]) -> None:

@@ -16,7 +16,7 @@ from ..core.resource import Absent, Failed, Hidden, Identity, Observed, Reading
 from ..core.value import EMPTY, FrozenMap
 from ..plan.approval import approval
 from ..plan.diff import dotted, flatten
-from ..plan.lifecycle import ownership
+from ..plan.drafts import ownership
 from ..plan.model import Plan
 from ..provider.contract import Provider, ResourceType, Session
 from ..state.model import State

@@ -17,6 +17,7 @@ from ..core.errors import Interrupted
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SLICE_SECONDS = 0.2
+SECOND = "stopped at once, at the second signal"
 ADVICE = "Run the same command again: it recovers what was in flight and goes on."
 
 
@@ -25,12 +26,29 @@ class Stop:
     """Whether somebody asked to stop. requested: the signal number of the first ask."""
 
     requested: int | None = None
+    _at_once: int | None = None
+    _writing: bool = False
 
     def ask(self, number: int) -> None:
         """First time: remember. Second time: raise Interrupted out of whatever waits."""
-        if self.requested is not None:
-            raise Interrupted("stopped at once, at the second signal", ADVICE, number)
-        self.requested = number
+        if self.requested is None:
+            self.requested = number
+            return
+        self._at_once = number
+        if not self._writing:
+            raise Interrupted(SECOND, ADVICE, number)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Log and state are written inside: a second signal waits until they are whole, because
+        a log that is left in the middle of an append cannot be written on."""
+        self._writing = True
+        try:
+            yield
+        finally:
+            self._writing = False
+        if self._at_once is not None:
+            raise Interrupted(SECOND, ADVICE, self._at_once)
 
     def check(self) -> None:
         """Raise Interrupted if somebody asked; called before each intent."""

@@ -17,7 +17,7 @@ from ..core.errors import PlanRefused, UsageError
 from ..core.resource import Identity, Reading
 from ..plan.build import record_only
 from ..plan.codec import decode, from_data
-from ..plan.lifecycle import ownership
+from ..plan.drafts import ownership
 from ..plan.model import Plan
 from .planning import plan_now
 from .scene import Chosen, Scene

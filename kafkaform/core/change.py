@@ -57,7 +57,8 @@ class Repeat(StrEnum):
 @dataclass(frozen=True, slots=True)
 class PathChange:
     """One path before and after; None is "not set". effective: the value that takes effect
-    where `after` is None; sensitive: values are not shown (and never secrets themselves)."""
+    where `after` is None, or `after` itself where nobody chose it; sensitive: values are not
+    shown (and never secrets themselves)."""
 
     path: Path
     before: Value

@@ -18,8 +18,9 @@ from ..core.value import FrozenMap
 from ..provider.contract import Provider, ResourceType
 from ..state.model import State
 from .approval import approval
+from .drafts import Context
 from .guards import guard
-from .lifecycle import Context, decide
+from .lifecycle import decide
 from .model import Options, OutputChange, Plan, PlanInstance, Unmanaged
 from .observe import Look, unmanaged
 from .ownership import claims

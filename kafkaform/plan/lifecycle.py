@@ -13,8 +13,7 @@ any       any       hidden, failed     blocked: unreadable (forgetting needs no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ..core.change import Action, Block, BlockKind, Change, Ownership, PathChange
 from ..core.resource import (
@@ -23,7 +22,6 @@ from ..core.resource import (
     Facts,
     Failed,
     Hidden,
-    Identity,
     Observed,
     Pending,
     Reading,
@@ -32,18 +30,9 @@ from ..core.value import FrozenMap
 from ..provider.contract import ResourceType
 from ..state.model import Row
 from .diff import compare, flatten, gone, ignored, lay_over
-from .model import Mode, Options
+from .drafts import Context, described, managed, ownership, unreadable
 from .ownership import Claim
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What a decision may look at besides the claim and the reading."""
-
-    types: Mapping[str, ResourceType]
-    facts: Mapping[str, Facts]
-    options: Options
-    pending: Mapping[Identity, Pending] = field(default_factory=dict)
+from .release import release
 
 
 def decide(claim: Claim, reading: Reading, context: Context) -> Change:
@@ -51,8 +40,8 @@ def decide(claim: Claim, reading: Reading, context: Context) -> Change:
     if claim.declared:
         change = _declared(claim, reading, context)
     else:
-        change = _undeclared(claim, reading, context)
-    change = _described(change, claim)
+        change = release(claim, reading, context)
+    change = described(change, claim)
     pending = context.pending.get(claim.identity)
     if pending is not None:
         change = replace(change, notes=(*change.notes, f"unresolved from run {pending.run}"))
@@ -65,7 +54,7 @@ def decide(claim: Claim, reading: Reading, context: Context) -> Change:
 def _declared(claim: Claim, reading: Reading, context: Context) -> Change:
     item, kind = claim.declared[0], context.types[claim.identity.kind]
     if isinstance(reading, Hidden | Failed):
-        return _unreadable(claim, reading)
+        return unreadable(claim, reading)
     facts = context.facts[claim.identity.instance]
     pending = context.pending.get(claim.identity)
     if isinstance(reading, Absent):
@@ -103,16 +92,11 @@ def _create(claim: Claim, after: FrozenMap, kind: ResourceType, facts: Facts) ->
         claim.address,
         Action.CREATE,
         after=after,
-        paths=compare(None, after, schema=kind.schema) + _bookkeeping(None, claim.declared[0]),
+        paths=(*_created(after, claim.declared[0], kind), *_bookkeeping(None, claim.declared[0])),
         drift=gone(claim.row.attributes, kind.schema) if claim.row else (),
         row_before=ownership(claim.row),
         row_after=_row_after(claim, kind, facts, adopted=False),
         reason="deleted outside kafkaform" if claim.row else "",
-        notes=tuple(
-            f"{name} is left out: {after[name]} is the default"
-            for name in _left_out(claim.declared[0].attributes, kind)
-            if isinstance(after.get(name), int)
-        ),
     )
     if claim.imported and claim.row is None:
         return replace(
@@ -124,6 +108,15 @@ def _create(claim: Claim, after: FrozenMap, kind: ResourceType, facts: Facts) ->
             ),
         )
     return change
+
+
+def _created(after: FrozenMap, item: Declared, kind: ResourceType) -> tuple[PathChange, ...]:
+    """Every path of a new object; what the block leaves out is marked as the system's default."""
+    left_out = {(name,) for name in _left_out(item.attributes, kind)}
+    return tuple(
+        replace(path, effective=path.after) if path.path in left_out else path
+        for path in compare(None, after, schema=kind.schema)
+    )
 
 
 def _left_out(attributes: FrozenMap, kind: ResourceType) -> list[str]:
@@ -156,7 +149,7 @@ def _update(
         claim.identity,
         claim.address,
         Action.UPDATE if changed else Action.NOOP,
-        before=_managed(before, after),
+        before=managed(before, after),
         after=after,
         paths=paths,
         drift=drift,
@@ -185,7 +178,7 @@ def _take(
         claim.identity,
         claim.address,
         Action.UPDATE if paths else action,
-        before=_managed(before, after),
+        before=managed(before, after),
         after=after,
         paths=paths + _bookkeeping(None, claim.declared[0]),
         adopts=True,
@@ -199,10 +192,10 @@ def _take(
     )
     if claim.imported or claim.adopt:
         return change
-    return replace(change, blocked=_not_managed(claim))
+    return replace(change, blocked=_notmanaged(claim))
 
 
-def _not_managed(claim: Claim) -> Block:
+def _notmanaged(claim: Claim) -> Block:
     if claim.row is None:
         return Block(
             BlockKind.UNMANAGED,
@@ -269,132 +262,7 @@ def _drift(
     wanted = flatten(after)
     return tuple(
         change
-        for change in compare(row.attributes, _managed(before, row.attributes), schema=kind.schema)
+        for change in compare(row.attributes, managed(before, row.attributes), schema=kind.schema)
         if not ignored(change.path, globs)
         and not (change.before is None and wanted.get(change.path) == change.after)
-    )
-
-
-# ── no longer declared ──────────────────────────────────────────────────────────────────
-
-
-def _undeclared(claim: Claim, reading: Reading, context: Context) -> Change:
-    row = claim.row
-    lifted = context.options.mode is Mode.DESTROY
-    assert row is not None  # a claim without a declaration comes from a row
-    destroy = lifted or claim.removed is None or claim.removed.destroy
-    forget = Change(
-        claim.identity,
-        claim.address,
-        Action.FORGET,
-        before=row.attributes,
-        incarnation=row.incarnation,
-        row_before=ownership(row),
-    )
-    if not destroy:
-        return replace(forget, reason="removed block without destroy")
-    if isinstance(reading, Hidden | Failed):
-        return _unreadable(claim, reading)
-    if isinstance(reading, Absent):
-        drift = gone(row.attributes, context.types[claim.identity.kind].schema)
-        return replace(forget, reason="it is gone already", drift=drift)
-    if row.incarnation is not None and reading.incarnation != row.incarnation:
-        note = "the live object of this name was recreated outside and is left alone"
-        return replace(forget, reason="the recorded object is gone", notes=(note,))
-    return _delete(claim, row, reading, context)
-
-
-def _delete(claim: Claim, row: Row, live: Observed, context: Context) -> Change:
-    lifted = context.options.mode is Mode.DESTROY
-    kind, facts = context.types[claim.identity.kind], context.facts[claim.identity.instance]
-    before = _managed(kind.canonical(live.attributes, facts), row.attributes)
-    change = Change(
-        claim.identity,
-        claim.address,
-        Action.DELETE,
-        before=before,
-        paths=compare(before, None, schema=kind.schema),
-        incarnation=live.incarnation,
-        row_before=ownership(row),
-        reason="destroy" if lifted else "removed block" if claim.removed else "no longer declared",
-    )
-    reviewed = lifted or claim.removed is not None
-    return replace(change, blocked=_protected(claim, row, reviewed=reviewed))
-
-
-def _protected(claim: Claim, row: Row, *, reviewed: bool) -> Block | None:
-    if claim.renamed and row.protected != "no":
-        owner = claim.renamed[0]
-        return Block(
-            BlockKind.CONFLICT,
-            f"{owner} declares another object now, and nothing is ever renamed or replaced",
-            "Give the new object a block of its own, so that both stay. To let the old one go, "
-            f"first run `kafkaform state mv '{owner}' {claim.identity.kind}.old`, then add a "
-            f"`removed` block with from = {claim.identity.kind}.old.",
-        )
-    if row.protected == "explicit":
-        return Block(
-            BlockKind.PROTECTED,
-            "it is protected by prevent_destroy",
-            "Declare it again with prevent_destroy = false, apply that, then remove it.",
-        )
-    if row.protected == "default" and not reviewed:
-        return Block(
-            BlockKind.PROTECTED,
-            "its block is gone, and it is protected",
-            f"To delete it, add a `removed` block with from = {claim.address} and "
-            "lifecycle { destroy = true }; without the latter it is kept, unmanaged.",
-        )
-    return None
-
-
-# ── shared ──────────────────────────────────────────────────────────────────────────────
-
-
-def _unreadable(claim: Claim, reading: Hidden | Failed) -> Change:
-    if isinstance(reading, Hidden):
-        reason = f"it cannot be seen: the right {reading.right} is missing"
-        advice = f"Grant {reading.right}, or leave it out with --exclude='{claim.address}'."
-    else:
-        fault = reading.fault
-        reason = f"it could not be read: {fault.message} ({fault.code}{_at(fault.where)})"
-        around = f"or leave it out with --exclude='{claim.address}'."
-        advice = f"{fault.advice.rstrip('.') or 'Try again'}; {around}"
-    return Change(
-        claim.identity,
-        claim.address,
-        Action.NOOP,
-        row_before=ownership(claim.row),
-        row_after=ownership(claim.row),
-        blocked=Block(BlockKind.UNREADABLE, reason, advice),
-    )
-
-
-def _at(where: str) -> str:
-    return f", {where}" if where else ""
-
-
-def ownership(row: Row | None) -> Ownership:
-    """The bookkeeping part of a row; of no row, an empty one."""
-    return Ownership(row.owners, row.protected, row.secret_version) if row else Ownership()
-
-
-def _managed(before: FrozenMap, after: FrozenMap) -> FrozenMap:
-    """What is live of the attributes that `after` manages: the pre-image of a change."""
-    return FrozenMap({n: v for n, v in before.items() if after.get(n) is not None})
-
-
-def _described(change: Change, claim: Claim) -> Change:
-    """The change with what is the same for every decision: who, where, after what."""
-    if claim.declared:
-        item = claim.declared[0]
-        needs = tuple(sorted({str(a) for d in claim.declared for a in d.depends_on}))
-        return replace(
-            change, owner=item.owner, labels=item.labels, depends_on=needs, range=item.range
-        )
-    row = claim.row
-    assert row is not None  # a claim without a declaration comes from a row
-    where = claim.removed.range if claim.removed else None
-    return replace(
-        change, owner=row.owner, labels=row.labels, depends_on=row.depends_on, range=where
     )

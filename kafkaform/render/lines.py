@@ -256,7 +256,7 @@ def _leaf(label: str, item: PathChange, depth: int) -> Iterator[Line]:
     style = _STYLES.get(symbol, "")
     before, after = pair(item.before, item.after, item.sensitive)
     if symbol in "+ ":
-        text = after
+        text = after if item.effective is None else f"{after}  # the default"
     elif item.effective is not None:
         text = f"{before} {ARROW} (not set, {masked(item.effective, item.sensitive)} takes effect)"
     elif symbol == "-":

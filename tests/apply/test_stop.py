@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from kafkaform.apply.stop import Stop, listening
+from kafkaform.audit.event import Record
 from kafkaform.cli.scene import Applied
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import Interrupted, exit_code
-from kafkaform_providers.kafka.memory import lost_reply, swallowed, throttled
+from kafkaform_providers.kafka.memory import swallowed, throttled
 from tests.model.engine import Clock, House, apply, desired, plan, removed, topic
 
-from .worlds import MS, between, built, complete, statuses
+from .worlds import MS, between, built, complete, on_append, statuses
 
 APPLIED, SKIPPED, UNKNOWN = OutcomeStatus.APPLIED, OutcomeStatus.SKIPPED, OutcomeStatus.UNKNOWN
 SAID = desired(topic("z", 1, MS), topic("a"), topic("b", depends_on=("kafka_topic.a",)), topic("k"))
@@ -59,16 +60,53 @@ def test_the_first_signal_still_waits_for_an_answer() -> None:
     assert statuses(done)["a#1"] is OutcomeStatus.FAILED and where.index.open_intents == ()
 
 
+@pytest.mark.parametrize(
+    ("kind", "outcome", "open_intents"),
+    [("intent", UNKNOWN, 1), ("outcome", APPLIED, 0)],
+)
+def test_the_second_signal_never_breaks_the_log(
+    kind: str, outcome: OutcomeStatus, open_intents: int
+) -> None:
+    """It comes in the middle of an append: the append is finished, then the run ends, and the
+    records that follow still make a chain."""
+    where = built(desired(topic("z"), topic("k")))
+
+    def strike(records: Sequence[Record]) -> None:
+        if records[0].kind == kind:
+            on_append(where, lambda records: None)
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    on_append(where, strike)
+    done = apply(where, SAID)
+    assert statuses(done) == {"a#1": outcome, "b#1": SKIPPED, "z#2": SKIPPED}
+    where.check_log()
+    assert code_of(done) == 130 and len(where.index.open_intents) == open_intents
+    assert complete(apply(where, SAID)) and plan(where, SAID).changes == ()
+
+
 def test_the_second_signal_stops_waiting() -> None:
     """What is in flight is reported as unknown, not as skipped; its intent is on record and the
     next run finds out."""
     where = built(desired(topic("z"), topic("k")))
-    where.cluster.faults.schedule(lost_reply(), "CreateTopics")
-    signalled(where, "CreateTopics", signal.SIGINT, signal.SIGINT)
+    where.cluster.faults.schedule(swallowed(), "CreateTopics")
+    interrupt_sleep(where)
     done = apply(where, SAID)
     assert statuses(done) == {"a#1": UNKNOWN, "b#1": SKIPPED, "z#2": SKIPPED}
     assert code_of(done) == 130 and len(where.index.open_intents) == 1
     assert complete(apply(where, SAID)) and plan(where, SAID).changes == ()
+
+
+def interrupt_sleep(where: House) -> None:
+    """Two signals come in the first sleep of the run."""
+    sleep = where.clock.sleep
+
+    def strike(seconds: float) -> None:
+        where.clock.sleep = sleep  # type: ignore[method-assign]
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    where.clock.sleep = strike  # type: ignore[method-assign]
 
 
 def test_what_is_certain_is_told_even_if_the_rest_is_left() -> None:
@@ -76,13 +114,7 @@ def test_what_is_certain_is_told_even_if_the_rest_is_left() -> None:
     where = built(desired(topic("z"), topic("k")))
     said = desired(topic("z"), topic("k"), topic("a"), topic("b"))
     where.cluster.faults.schedule(throttled(60.0, first=1), "CreateTopics")
-    clock_sleep = where.clock.sleep
-
-    def sleep(seconds: float) -> None:
-        signal.raise_signal(signal.SIGINT)
-        clock_sleep(seconds)
-
-    where.clock.sleep = sleep  # type: ignore[method-assign]
+    interrupt_sleep(where)
     done = apply(where, said)
     assert statuses(done)["a#1"] is APPLIED and statuses(done)["b#1"] is OutcomeStatus.FAILED
     assert code_of(done) == 130 and where.index.open_intents == ()

@@ -46,3 +46,13 @@ def folder(
     made.connect()
     yield made
     made.clean()
+
+
+@pytest.fixture
+def planned(folder: Folder) -> Folder:
+    """One topic is applied, and `plan.kfplan` would change its config and add another."""
+    folder.declare("a")
+    folder.done("apply", "-auto-approve")
+    folder.declare("a", "b", more='config = { "retention.ms" = "1000000" }')
+    folder.done("plan", "-out=plan.kfplan")
+    return folder

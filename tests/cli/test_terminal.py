@@ -237,3 +237,18 @@ def test_a_killed_run(under_way: Folder) -> None:
     assert "Recovered kafka_topic.b: applied." in again.text
     assert "No records" not in under_way.done("audit", "show").text
     assert re.search(r"The audit log is sound: \d+ records", under_way.done("audit", "verify").out)
+
+
+def test_a_killed_first_run(folder: Folder) -> None:
+    """Before any state was saved, the log alone knows whose run it was; the plan that was
+    reviewed then is resumed, not refused."""
+    folder.declare("b")
+    folder.write("held.py", HELD)
+    folder.done("plan", "-out=first.kfplan")
+    process = _held(folder)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    again = folder.done("apply", "first.kfplan")
+    assert "Recovered kafka_topic.b: applied." in again.text
+    assert folder.done("state", "list").out == "kafka_topic.b\n"
+    assert len(folder.records("intent")) == 1

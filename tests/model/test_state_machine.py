@@ -113,8 +113,8 @@ troubles = st.one_of(
     st.builds(
         Trouble,
         st.none(),
-        st.sampled_from(("*", "intent", "outcome", "recover", "state", "run_*", "verify")),
-        st.integers(0, 3),
+        st.sampled_from(("*", "state", "state", "outcome", "intent", "recover", "run_*")),
+        st.integers(0, 2),
         st.sampled_from(MOMENTS),
     ),
 )
@@ -352,7 +352,7 @@ class Engine(RuleBasedStateMachine):
 
 EXAMPLES = int(os.environ.get("KAFKAFORM_MODEL_EXAMPLES", "0"))
 Engine.TestCase.settings = settings(
-    max_examples=EXAMPLES or 60,
+    max_examples=EXAMPLES or 80,
     stateful_step_count=25,
     deadline=None,
     derandomize=not EXAMPLES,

@@ -27,7 +27,8 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.plan.build import Header, make_plan
-from kafkaform.plan.lifecycle import Context, decide
+from kafkaform.plan.drafts import Context
+from kafkaform.plan.lifecycle import decide
 from kafkaform.plan.model import Options, Plan
 from kafkaform.plan.observe import Look
 from kafkaform.plan.ownership import claims

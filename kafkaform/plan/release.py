@@ -1,0 +1,84 @@
+"""What happens to a recorded object that nothing declares any more (architecture §4.3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..core.change import Action, Block, BlockKind, Change
+from ..core.resource import Absent, Failed, Hidden, Observed, Reading
+from ..state.model import Row
+from .diff import compare, gone
+from .drafts import Context, managed, ownership, unreadable
+from .model import Mode
+from .ownership import Claim
+
+
+def release(claim: Claim, reading: Reading, context: Context) -> Change:
+    """The change for a recorded object that nothing declares: delete, forget, or blocked."""
+    row = claim.row
+    lifted = context.options.mode is Mode.DESTROY
+    assert row is not None  # a claim without a declaration comes from a row
+    destroy = lifted or claim.removed is None or claim.removed.destroy
+    forget = Change(
+        claim.identity,
+        claim.address,
+        Action.FORGET,
+        before=row.attributes,
+        incarnation=row.incarnation,
+        row_before=ownership(row),
+    )
+    if not destroy:
+        return replace(forget, reason="removed block without destroy")
+    if isinstance(reading, Hidden | Failed):
+        return unreadable(claim, reading)
+    if isinstance(reading, Absent):
+        drift = gone(row.attributes, context.types[claim.identity.kind].schema)
+        return replace(forget, reason="it is gone already", drift=drift)
+    if row.incarnation is not None and reading.incarnation != row.incarnation:
+        note = "the live object of this name was recreated outside and is left alone"
+        return replace(forget, reason="the recorded object is gone", notes=(note,))
+    return _delete(claim, row, reading, context)
+
+
+def _delete(claim: Claim, row: Row, live: Observed, context: Context) -> Change:
+    lifted = context.options.mode is Mode.DESTROY
+    kind, facts = context.types[claim.identity.kind], context.facts[claim.identity.instance]
+    before = managed(kind.canonical(live.attributes, facts), row.attributes)
+    change = Change(
+        claim.identity,
+        claim.address,
+        Action.DELETE,
+        before=before,
+        paths=compare(before, None, schema=kind.schema),
+        incarnation=live.incarnation,
+        row_before=ownership(row),
+        reason="destroy" if lifted else "removed block" if claim.removed else "no longer declared",
+    )
+    reviewed = lifted or claim.removed is not None
+    return replace(change, blocked=_protected(claim, row, reviewed=reviewed))
+
+
+def _protected(claim: Claim, row: Row, *, reviewed: bool) -> Block | None:
+    if claim.renamed and row.protected != "no":
+        owner = claim.renamed[0]
+        return Block(
+            BlockKind.CONFLICT,
+            f"{owner} declares another object now, and nothing is ever renamed or replaced",
+            "Give the new object a block of its own, so that both stay. To let the old one go, "
+            f"first run `kafkaform state mv '{owner}' {claim.identity.kind}.old`, then add a "
+            f"`removed` block with from = {claim.identity.kind}.old.",
+        )
+    if row.protected == "explicit":
+        return Block(
+            BlockKind.PROTECTED,
+            "it is protected by prevent_destroy",
+            "Declare it again with prevent_destroy = false, apply that, then remove it.",
+        )
+    if row.protected == "default" and not reviewed:
+        return Block(
+            BlockKind.PROTECTED,
+            "its block is gone, and it is protected",
+            f"To delete it, add a `removed` block with from = {claim.address} and "
+            "lifecycle { destroy = true }; without the latter it is kept, unmanaged.",
+        )
+    return None
