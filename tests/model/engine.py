@@ -137,8 +137,8 @@ def desired(
 
 # ── the world ───────────────────────────────────────────────────────────────────────────
 
-Mutation = Callable[[str, Topic | None, Topic | None, bool], None]
-"""(name, before, after, late): one topic's change by the engine, just before it is committed."""
+Mutation = Callable[[str, Topic | None, Topic | None], None]
+"""(name, before, after): one topic's change by the engine, just before it is committed."""
 
 
 class Clock(SimulatedClock):
@@ -160,8 +160,8 @@ class WatchedCluster(SimulatedCluster):
 
     def __init__(self, *, brokers: int, clock: SimulatedClock) -> None:
         super().__init__(brokers=brokers, clock=clock)
-        self.on_own: Mutation = lambda name, before, after, late: None
-        self._others = self._late_now = False
+        self.on_own: Mutation = lambda name, before, after: None
+        self._others = False
 
     @contextmanager
     def others(self) -> Iterator[Any]:
@@ -176,15 +176,8 @@ class WatchedCluster(SimulatedCluster):
     def commit(self, changes: dict[str, Topic | None]) -> None:
         if not self._others:
             for name, after in changes.items():
-                self.on_own(name, self._topics.get(name), after, self._late_now)
+                self.on_own(name, self._topics.get(name), after)
         super().commit(changes)
-
-    def _land(self) -> None:
-        self._late_now = True
-        try:
-            super()._land()
-        finally:
-            self._late_now = False
 
 
 @dataclass(slots=True)
