@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-import sys
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from kafkaform.audit.event import Record, decode
 from kafkaform.audit.index import TERMINAL, of_run
 from kafkaform.state.codec import decode as decode_state
 from kafkaform.state.model import State
+
+from .running import Running, start
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PATIENCE = 100.0
@@ -59,20 +62,14 @@ class Folder:
         provider = PROVIDER.format(bootstrap=self.bootstrap, timeout=self.timeout)
         (self.path / "main.kf.hcl").write_text("\n".join((provider, *blocks)), "utf-8")
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str) -> Running:
         """Begin a command in the folder."""
         known = ("PATH", "HOME", "LANG", "TMPDIR")
         environment = {name: os.environ[name] for name in known if name in os.environ}
         environment |= {"PYTHONPATH": str(REPOSITORY), "PROOF_PASSWORD": self.password}
-        return subprocess.Popen(
-            [sys.executable, "-m", "kafkaform", *arguments],
-            cwd=self.path,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        descriptor, screen = tempfile.mkstemp(prefix="kafkaform-proof-")
+        os.close(descriptor)
+        return start(arguments, self.path, environment, Path(screen))
 
     def run(self, *arguments: str) -> Ended:
         """Run a command to its end."""
@@ -98,14 +95,18 @@ class Folder:
         return decode_state(path.read_bytes(), str(path)) if path.exists() else None
 
 
-def finish(process: subprocess.Popen[str], patience: float = PATIENCE) -> Ended:
+def finish(process: Running, patience: float = PATIENCE) -> Ended:
     """Wait for a command; one that hangs is ended and says so by its code."""
     try:
-        out, _ = process.communicate(timeout=patience)
+        process.wait(patience)
     except subprocess.TimeoutExpired:
-        process.kill()
-        out, _ = process.communicate()
-    return Ended(process.returncode, out)
+        process.send_signal(signal.SIGKILL)
+        process.wait(PATIENCE)
+    code = process.returncode
+    assert code is not None
+    out = process.printed() if process.screen.exists() else ""
+    process.screen.unlink(missing_ok=True)
+    return Ended(code, out)
 
 
 Attempt = tuple[str, str, int]

@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient
 from .cluster import Live, make, read
 from .desire import Desire
 from .folder import Folder, finish, pairs
+from .running import Running
 
 LAG = 10.0
 """Seconds that a read may miss an acknowledged write."""
@@ -40,7 +41,7 @@ class Lane:
         make(self.admin, {name: (t.partitions, t.config) for name, t in found.items()})
         self.folder.write(self.desire.hcl())
 
-    def start(self) -> subprocess.Popen[str]:
+    def start(self) -> Running:
         return self.folder.start("apply", "-auto-approve", "--concise", "--no-color")
 
     def settle(self) -> None:
@@ -99,7 +100,7 @@ class Lane:
         assert {name: row.owners for name, row in rows.items()} == owners
 
 
-def strike_later(process: subprocess.Popen[str], seconds: float, number: int) -> bool:
+def strike_later(process: Running, seconds: float, number: int) -> bool:
     """Send the signal after so many seconds; False if the process had ended before."""
     try:
         process.wait(seconds)
@@ -110,7 +111,7 @@ def strike_later(process: subprocess.Popen[str], seconds: float, number: int) ->
 
 
 def strike_at_growth(
-    process: subprocess.Popen[str], folder: Folder, times: int, delay: float, number: int
+    process: Running, folder: Folder, times: int, delay: float, number: int
 ) -> bool:
     """Send the signal when the log has grown so many times, and a moment later; False if the
     process had ended before."""
@@ -134,7 +135,7 @@ def _size(folder: Folder) -> int:
         return 0
 
 
-def kill(process: subprocess.Popen[str]) -> None:
+def kill(process: Running) -> None:
     """End a process that a failed test left."""
     if process.poll() is None:
         process.send_signal(signal.SIGKILL)

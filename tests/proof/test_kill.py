@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ from .cluster import client, make, own_sandbox, read
 from .desire import Desire
 from .folder import Folder, finish, pairs
 from .lane import Lane, kill, strike_at_growth, strike_later
+from .running import Running
 
 ROUNDS, LANES = 50, 3
 GROWTHS = 8
@@ -27,7 +27,7 @@ GROWTHS = 8
 OPERATION_TIMEOUT = "3s"
 SEED = int(os.environ.get("KAFKAFORM_PROOF_SEED", "20260101"))
 
-Strike = Callable[[subprocess.Popen[str], Lane, float], bool]
+Strike = Callable[[Running, Lane, float], bool]
 
 
 @pytest.fixture(scope="module")
