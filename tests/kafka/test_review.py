@@ -51,7 +51,10 @@ def test_a_name_that_collides_with_a_topic_deleted_by_the_plan_says_so() -> None
     gone = change(Action.DELETE, topic("a.b"), None)
     review = judge(create("a_b"), gone, live=("a.b",))
     assert "this plan deletes" in reasons(review)["a_b"]
-    assert review.blocks[create("a_b").identity].advice == "apply the deletion first"
+    assert (
+        review.blocks[create("a_b").identity].advice
+        == "apply the deletion first (--target=ITS_ADDRESS), then plan again"
+    )
 
 
 def test_two_new_topics_that_collide_are_both_blocked() -> None:

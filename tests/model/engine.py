@@ -156,12 +156,14 @@ class Clock(SimulatedClock):
 
 
 class WatchedCluster(SimulatedCluster):
-    """A cluster that tells the engine's own changes from those of others."""
+    """A cluster that tells the engine's own changes from those of others. touched: ids of the
+    topics that others changed."""
 
     def __init__(self, *, brokers: int, clock: SimulatedClock) -> None:
         super().__init__(brokers=brokers, clock=clock)
         self.on_own: Mutation = lambda name, before, after: None
         self._others = False
+        self.touched: set[str] = set()
 
     @contextmanager
     def others(self) -> Iterator[Any]:
@@ -174,9 +176,12 @@ class WatchedCluster(SimulatedCluster):
             self._others = False
 
     def commit(self, changes: dict[str, Topic | None]) -> None:
-        if not self._others:
-            for name, after in changes.items():
-                self.on_own(name, self._topics.get(name), after)
+        for name, after in changes.items():
+            before = self._topics.get(name)
+            if not self._others:
+                self.on_own(name, before, after)
+            elif before is not None:
+                self.touched.add(before.id)
         super().commit(changes)
 
 
