@@ -98,6 +98,7 @@ def refuse_if_stale(
     applied: step id -> incarnation made, of steps that this run (or the run it resumes) has
     applied; what they wrote may show its value before or after, because reads lag.
     """
+    _refuse_without_session(changes, sessions)
     problems = [
         f"{change.address}: {problem}"
         for change, reading in _readings(changes, sessions)
@@ -110,6 +111,16 @@ def refuse_if_stale(
         more = len(problems) - SHOWN
         listed = "; ".join(problems[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
         raise PlanRefused(f"the plan is stale: {listed}", AGAIN)
+
+
+def _refuse_without_session(changes: Sequence[Change], sessions: Mapping[str, Session]) -> None:
+    for change in changes:
+        if change.identity.instance not in sessions:
+            raise PlanRefused(
+                f'{change.address} belongs to provider instance "{change.identity.instance}", '
+                "which this configuration does not use",
+                "Apply it from the configuration that it was planned for.",
+            )
 
 
 def _readings(

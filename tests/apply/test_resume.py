@@ -11,8 +11,15 @@ from kafkaform.cli.scene import Applied
 from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import Lifecycle
 from kafkaform.plan.model import Plan
-from kafkaform_providers.kafka.memory import Killed, Mishap, killed_after, killed_before, refused
-from tests.model.engine import House, apply, desired, plan, removed, topic
+from kafkaform_providers.kafka.memory import (
+    Killed,
+    Mishap,
+    killed_after,
+    killed_before,
+    not_sent,
+    refused,
+)
+from tests.model.engine import House, apply, desired, house, plan, removed, topic
 
 from .worlds import MS, built, complete, statuses, writes
 
@@ -142,3 +149,15 @@ def test_another_configuration_is_not_the_approved_one() -> None:
     edited = replace(other, digest="f" * 64)
     with pytest.raises(PlanRefused, match="configuration differs"):
         apply(where, edited, expect=saved.token)
+
+
+def test_an_open_run_is_not_resumed_from_an_empty_configuration() -> None:
+    """Without a provider instance in use there is no session, and so nothing can be checked."""
+    where = house()
+    said = desired(topic("a"))
+    saved = plan(where, said)
+    where.cluster.faults.schedule(not_sent(), "CreateTopics")
+    assert not complete(apply(where, said, saved=saved))
+    with pytest.raises(PlanRefused, match="kafka_topic.a"):
+        apply(where, desired(), saved=saved)
+    assert where.cluster.requests["CreateTopics"] == 0

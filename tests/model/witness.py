@@ -159,7 +159,8 @@ class Witness:
         }
         for made, name in self.made.items():
             if made in live:
-                known = made in recorded or made in let_go or name in changed
+                foreign = name in changed and made in self.house.cluster.touched
+                known = made in recorded or made in let_go or foreign
                 other = self.house.state.objects.get(identity(name))
                 assert known, f"{name} was made by us and forgotten; recorded: {other}"
 
