@@ -75,7 +75,7 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
         state = replace(before, lineage=lineage, kafkaform_version=__version__)
         journal = Journal(space.sink, space.clock, run, who(), state.lineage)
         ledger = Ledger(space.backend, journal, state, loaded.version)
-        with connected(space, state) as sessions:
+        with connected(space, state, found) as sessions:
             found = _recovered(space, found, ledger, sessions, screen)
             return _apply(Scene(space, ask, screen, sessions, ledger, found, before.lineage))
 

@@ -37,7 +37,7 @@ def read_only_plan(space: Workspace, options: Options, report: Report) -> Plan:
     """The plan of `plan` and `show`: state and log as they are, open intents as pending."""
     state = space.backend.load().state or first_state(space.sink)
     found = read_log(space.sink, state)
-    with connected(space, state) as sessions:
+    with connected(space, state, found) as sessions:
         return plan_now(space, sessions, state, found, options, report)
 
 

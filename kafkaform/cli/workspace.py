@@ -89,10 +89,13 @@ def open_workspace(inputs: Inputs, state_file: Path | None = None) -> Workspace:
 
 
 @contextmanager
-def connected(space: Workspace, state: State) -> Iterator[Mapping[str, Session]]:
-    """Sessions for every provider instance that is declared or recorded to be used."""
+def connected(space: Workspace, state: State, found: Index) -> Iterator[Mapping[str, Session]]:
+    """Sessions for every provider instance that is declared, recorded, or left open in the log."""
     used = {d.identity.instance for d in space.desired.declared}
     used |= {identity.instance for identity in state.objects}
+    used |= {str(record.body["instance"]) for record in (*found.open_intents, *found.unsaved)}
+    if found.open_run and found.open_run.plan:
+        used |= found.open_run.plan["instances"].keys()
     with ExitStack() as stack:
         sessions: dict[str, Session] = {}
         for instance in sorted(used & space.desired.providers.keys()):

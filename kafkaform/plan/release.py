@@ -16,9 +16,8 @@ from .ownership import Claim
 def release(claim: Claim, reading: Reading, context: Context) -> Change:
     """The change for a recorded object that nothing declares: delete, forget, or blocked."""
     row = claim.row
-    lifted = context.options.mode is Mode.DESTROY
     assert row is not None  # a claim without a declaration comes from a row
-    destroy = lifted or claim.removed is None or claim.removed.destroy
+    destroy = claim.removed is None or claim.removed.destroy
     forget = Change(
         claim.identity,
         claim.address,

@@ -78,7 +78,7 @@ def live() -> Iterator[tuple[Workspace, Session, State]]:
         state = new_state("")
         with chdir(folder):
             space = open_workspace(Inputs())
-            with connected(space, state) as sessions:
+            with connected(space, state, Index()) as sessions:
                 yield space, sessions["kafka"], state
 
 

@@ -317,9 +317,6 @@ class Engine(RuleBasedStateMachine):
         for _ in range(5):
             for number in house.cluster.numbers:
                 house.cluster.look("DescribeTopics", number)
-        if not self.wishes and house.index.open_intents:
-            # A session is opened only for a provider instance that is declared or recorded.
-            self.wishes["d"] = Wish("d", None, {}, Lifecycle(), None)
         said = self.desired()
         recovered = self._around(said)
         done = engine.apply(house, said, recovered, shown=partial(self._judge, said))
