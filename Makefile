@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test bench soak lint format clean
+.PHONY: demo test bench lint format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "kafkaform needs $(PYTHON) (3.11 or newer); set PYTHON=..."; exit 1; }
@@ -26,9 +26,6 @@ test: $(STAMP)
 
 bench: $(STAMP)
 	@$(BIN)/python -m tests.bench
-
-soak: $(STAMP)
-	@$(BIN)/python -m pytest tests/soak
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .

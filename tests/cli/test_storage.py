@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.clock import SystemClock
+from kafkaform.provider import registry
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends import files
 from kafkaform.state.backends.local import LocalBackend
@@ -48,10 +49,16 @@ def test_a_folder_without_the_right_to_write(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reading is enough to plan; apply says what is missing before it sends anything."""
+    # Nobody may be unable to read the folder that this checkout is in: all that the commands
+    # import is imported before.
+    points = registry.entry_points(group=registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    folder.declare("a")
+    folder.done("plan")
+    folder.fails(9, "apply", "-auto-approve", "--state", f"/nowhere/{STATE}")
     place = Path(tempfile.mkdtemp(prefix="kafkaform-test-"))
     before = folder.topics()
     try:
-        folder.declare("a")
         for file in folder.path.glob("*.kf.hcl"):
             shutil.copy(file, place)
         place.chmod(0o555)

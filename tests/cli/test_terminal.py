@@ -91,15 +91,20 @@ def test_destroy_asks_for_the_cluster(folder: Folder) -> None:
     assert "not approved; nothing was sent" in terminal.seen
 
 
+def ours(text: str) -> str:
+    """The text without what other tests have on the same broker meanwhile."""
+    return re.sub(r"Not managed here\n.*\n", "", text)
+
+
 def test_a_plan_on_a_terminal(folder: Folder) -> None:
     """In colour; the progress leaves nothing behind, and no line of the plan is broken, so that
     an approval can be copied."""
     folder.declare("a")
-    plain = folder.done("plan").out
+    plain = ours(folder.done("plan").out)
     for terminal in [Terminal(folder.path, ["plan"], columns) for columns in (80, 120)]:
         assert terminal.end() == 0
         assert "\x1b[32m+" in terminal.raw
-        assert plain in terminal.seen
+        assert plain in ours(terminal.seen)
         after_bars = terminal.raw.rpartition("\x1b[2K")[2]
         assert "━" not in after_bars
         assert "Reading" not in after_bars
