@@ -86,7 +86,7 @@ def test_results(text: str, expected: Any) -> None:
 
 
 REFUSALS = [
-    ('retention("7 days")', "write an amount and a unit"),
+    ('retention("7 days")', "expected an amount and a unit"),
     ('bytes("1.5B")', "it must be a whole amount"),
     ("one([1, 2])", "a list with one element or none"),
     ("element([], 0)", "the list is empty"),

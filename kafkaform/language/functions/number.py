@@ -101,7 +101,7 @@ def _measured(text: str, units: dict[str, int], example: str) -> Val:
         match = _AMOUNT.match(text, position)
         if match is None or match[2] not in units:
             known = ", ".join(unit for unit in units if unit)
-            raise FunctionFault(f"write an amount and a unit ({known}), such as {example}", 0)
+            raise FunctionFault(f"expected an amount and a unit ({known}), such as {example}", 0)
         total += Decimal(match[1]) * units[match[2]]
         position = match.end()
     if not position or total != total.to_integral_value():
