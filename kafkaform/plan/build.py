@@ -143,11 +143,14 @@ def _checked(
     change: Change, types: Mapping[str, ResourceType], facts: Mapping[str, Facts]
 ) -> Change:
     """Blocked if a rule that needs no broker forbids it; warnings become notes."""
-    if change.blocked is not None:
+    if change.blocked is not None and change.blocked.kind is not BlockKind.UNMANAGED:
         return change
     found = types[change.identity.kind].check(change, facts[change.identity.instance])
     notes = tuple(d.summary for d in found if d.severity is Severity.WARNING)
     errors = [d for d in found if d.severity is Severity.ERROR]
+    if change.blocked is not None:
+        hurdles = tuple(f"it could not be adopted as declared: {d.summary}" for d in errors)
+        return replace(change, notes=(*change.notes, *hurdles))
     blocked = _impossible(errors) if errors else None
     return replace(change, notes=(*change.notes, *notes), blocked=blocked)
 
