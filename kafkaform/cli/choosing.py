@@ -33,6 +33,9 @@ def choose(scene: Scene) -> Chosen:
     if wanted and found.open_run and found.open_run.approval == wanted and found.open_run.plan:
         plan = from_data(Plan, found.open_run.plan)
         _expected(plan, ask.expect)
+        # A first run's plan knows no lineage yet; the log that holds it is this state's own.
+        state = replace(scene.ledger.state, lineage=plan.lineage)
+        refuse_if_foreign(plan, state, scene.sessions, scene.space.providers)
         scene.screen.note(f"Resuming run {found.open_run.run}.")
         return Chosen(plan, _still_done(scene, plan))
     past = found.last_run_of(wanted) if wanted else None
