@@ -32,6 +32,7 @@ class Composite:
 
     @property
     def children(self) -> Iterable[Val]:
+        """What is inside; each container says it itself."""
         raise NotImplementedError
 
     @cached_property

@@ -123,7 +123,7 @@ def _for_object(parts: Parts) -> nodes.ForObject:
 
 
 def _for_condition(parts: Parts) -> Expression:
-    return parts[1]  # type: ignore[no-any-return]
+    return parts[1]  # type: ignore[no-any-return]  # lark's parts are untyped
 
 
 # -- templates
@@ -154,7 +154,7 @@ def _untrimmed(parts: Parts) -> tuple[Parts, tuple[bool, bool]]:
 
 def _checked(parts: Parts) -> Expression:
     check_depth(parts[0])
-    return parts[0]  # type: ignore[no-any-return]
+    return parts[0]  # type: ignore[no-any-return]  # lark's parts are untyped
 
 
 def check_depth(root: Expression) -> None:

@@ -144,9 +144,9 @@ def _reduce(start: str, source: Source, tokens: Sequence[Token]) -> tuple[Any, D
     index = 0
     try:
         for token in tokens:
-            stream.feed_token(token)  # type: ignore[arg-type]
+            stream.feed_token(token)  # type: ignore[arg-type]  # our token is enough for lark
             index += 1
-        return stream.feed_eof(), ()  # type: ignore[no-untyped-call]
+        return stream.feed_eof(), ()  # type: ignore[no-untyped-call]  # lark's
     except UnexpectedToken as error:
         return None, (explain(source, tokens, index, frozenset(error.expected)),)
     except SyntaxFault as error:

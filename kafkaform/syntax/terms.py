@@ -28,7 +28,7 @@ def term(parts: Parts) -> Expression:
         return nodes.Paren(*span(parts), parts[1])
     part = parts[0]
     if not isinstance(part, Token):
-        return part  # type: ignore[no-any-return]
+        return part  # type: ignore[no-any-return]  # lark's parts are untyped
     if part.type in _CONSTANTS:
         return nodes.Lit(part.source, part.start, part.end, _CONSTANTS[part.type])
     return nodes.Root(part.source, part.start, part.end, part.text)

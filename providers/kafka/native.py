@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # stub
 
 from .connect import NATIVE_LOGGER, PATIENCE, connect_error, native_config, unusable
 from .settings import Settings
@@ -70,7 +70,7 @@ class Native:
         """Topic -> offsets between its first and its last record, over all partitions. topics:
         name -> number of partitions. A topic with a partition that does not answer is left out."""
         places = [TopicPartition(name, n) for name, count in topics.items() for n in range(count)]
-        specs = (OffsetSpec.latest(), OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+        specs = (OffsetSpec.latest(), OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # stub
         ends, starts = (self._offsets(places, spec) for spec in specs)
         spans: dict[str, int] = defaultdict(int)
         unknown = set()
