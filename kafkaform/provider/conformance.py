@@ -20,6 +20,7 @@ from ..core.diagnostics import has_errors
 from ..core.errors import KafkaformError
 from ..core.resource import Absent, CoverageKind, Depth, Failed, FaultClass, Hidden, Observed
 from ..core.value import EMPTY, FrozenMap
+from .queries import a_query_answers_as_its_schema_says, a_query_does_not_guess
 from .workbench import Bench, Edit, Fixture, agrees, require, require_fault, require_sound
 
 Check = Callable[[Fixture], None]
@@ -276,6 +277,9 @@ def after_close_nothing_happens(fixture: Fixture) -> None:
         require(all(isinstance(r, Failed) for r in readings), f"a closed session read {readings}")
         outcomes = _quietly(lambda: list(closed.session.apply(batch, {})))
         require(all(o.status is OutcomeStatus.FAILED for o in outcomes), f"{outcomes}")
+        for question in fixture.questions:
+            told = _quietly(lambda q=question: [closed.query(q, attributes)])  # type: ignore[misc]
+            require(not told, f"a closed session answered {told}")
         require(isinstance(bench.read([identity])[identity], Absent), "a closed session wrote")
 
 
@@ -340,5 +344,7 @@ CHECKS: tuple[Check, ...] = (
     what_is_missing_is_absent,
     every_node_can_be_asked,
     what_is_forbidden_fails_as_such,
+    a_query_answers_as_its_schema_says,
+    a_query_does_not_guess,
     after_close_nothing_happens,
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..core.change import Batch, Change, Impact, Outcome, Review, Step, Verdict
-from ..core.diagnostics import Diagnostics
+from ..core.diagnostics import Diagnostic, Diagnostics
 from ..core.resource import (
     Declared,
     Depth,
@@ -22,7 +22,7 @@ from ..core.resource import (
     Sweep,
 )
 from ..core.schema import ObjectSchema
-from ..core.value import FrozenMap, Value
+from ..core.value import FrozenMap
 
 Secrets = Mapping[str, str]
 """str(SecretRef) -> the secret; lives only between approval and the last request."""
@@ -71,10 +71,20 @@ class Session(Protocol):
 
     def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
         """Read objects whole, by name, in few requests. at: ask this broker and no other.
-        Every id gets an answer; Absent only if the read could have seen the object."""
+        Every id gets an answer; Absent only if the read could have seen the object. One that
+        moves says where to, and under which ticket."""
 
-    def query(self, data: str, arguments: FrozenMap) -> Value:
-        """Answer a data source. Raises KafkaformError."""
+    def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
+        """Answer a data source of `Provider.data`.
+
+        arguments: every attribute of its schema that is not computed, None for one that was left
+        out. The answer holds every computed attribute, in the schema's types, None where the
+        system does not tell. A list holds what may be seen; whether that is all is for an
+        attribute of the answer to say.
+        Raises KafkaformError with advice: for a data source that the provider does not have, for
+        one object that is not there, that may not be seen (the message names the missing right),
+        or that could not be read. It never answers as if a hidden object were missing.
+        """
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
         """What destructive changes would destroy."""
@@ -86,7 +96,12 @@ class Session(Protocol):
         """Send one batch once; one outcome a step in order: applied, failed, unknown, started."""
 
     def progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
-        """How long-running work stands; `step` of each outcome is the ticket."""
+        """How long-running work stands, one outcome for each ticket, which is its `step`.
+
+        applied: what was asked is there; started: it runs; failed: it is proven that it runs no
+        more and did not reach its target; unknown: cannot be told now. Work that has ended may
+        be asked for again. Never raises for one ticket.
+        """
 
     def cancel(self, ticket: str) -> Outcome:
         """Stop long-running work."""
@@ -107,7 +122,23 @@ class Provider(Protocol):
     def types(self) -> Mapping[str, ResourceType]: ...
 
     @property
-    def data(self) -> Mapping[str, ObjectSchema]: ...
+    def data(self) -> Mapping[str, ObjectSchema]:
+        """Data sources by name: attributes that are not computed are arguments of the query,
+        computed ones are its answer."""
+
+    @property
+    def later(self) -> Mapping[str, ObjectSchema]:
+        """What the provider does not do yet but can check: resource types by name, data sources
+        as `data.NAME`. A block of these is held against its schema, and refused all the same.
+        No name is in `types` or `data` too."""
+
+    def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
+        """Pure: what the schema cannot say of a provider block, each with the attribute to
+        blame; `open` refuses what is an error here, a warning changes nothing.
+
+        config: as `open` gets it, secrets still as references. The diagnostics have no place
+        and repeat no value of a secret or sensitive attribute.
+        """
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError with the broker, the cause and what to do."""

@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..core.diagnostics import suggest
 from ..core.errors import ConfigurationError
 from .contract import Provider
+from .installed import Point as InstalledPoint
+from .installed import installed
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    Point: TypeAlias = EntryPoint | InstalledPoint
 
 GROUP = "kafkaform.providers"
-_PARTS = ("name", "config", "types", "data", "open", "review_needs", "review")
+_PARTS = (
+    "name",
+    "config",
+    "types",
+    "data",
+    "later",
+    "check",
+    "open",
+    "review_needs",
+    "review",
+)
 
 
 class Registry:
     """Loads each provider when it is first asked for, and once. One registry serves one process
     and is handed to whoever needs providers."""
 
-    def __init__(self, points: Iterable[EntryPoint] | None = None) -> None:
+    def __init__(self, points: Iterable[Point] | None = None) -> None:
         """points: entry points instead of the installed ones."""
-        self._points = tuple(entry_points(group=GROUP) if points is None else points)
+        self._points = tuple(installed(GROUP) if points is None else points)
         self._loaded: dict[str, Provider] = {}
 
     @property
@@ -38,16 +55,18 @@ class Registry:
         """The installed package that offers this provider, with its version."""
         return _package(self._find(name))
 
-    def _find(self, name: str) -> EntryPoint:
-        offers = {(p.value, _package(p)): p for p in self._points if p.name == name}
-        if not offers:
+    def _find(self, name: str) -> Point:
+        points = [point for point in self._points if point.name == name]
+        if not points:
             raise _unknown(name, self.names)
-        if len(offers) > 1:
-            raise _contested(name, offers.values())
-        return next(iter(offers.values()))
+        if len(points) > 1:
+            offers = {(point.value, _package(point)): point for point in points}
+            if len(offers) > 1:
+                raise _contested(name, offers.values())
+        return points[0]
 
 
-def _load(point: EntryPoint) -> Provider:
+def _load(point: Point) -> Provider:
     try:
         provider = point.load()
     except (ImportError, AttributeError) as error:
@@ -63,7 +82,7 @@ def _load(point: EntryPoint) -> Provider:
     return provider  # type: ignore[no-any-return]  # an entry point has no static type
 
 
-def _package(point: EntryPoint, version: bool = True) -> str:
+def _package(point: Point, version: bool = True) -> str:
     if point.dist is None:
         return f"module {point.module}"
     return f"{point.dist.name} {point.dist.version}" if version else point.dist.name
@@ -77,14 +96,14 @@ def _unknown(name: str, known: tuple[str, ...]) -> ConfigurationError:
     )
 
 
-def _contested(name: str, offers: Iterable[EntryPoint]) -> ConfigurationError:
+def _contested(name: str, offers: Iterable[Point]) -> ConfigurationError:
     packages = " and ".join(sorted(_package(point) for point in offers))
     return ConfigurationError(
         f'provider "{name}" is offered by {packages}', "Uninstall all of them but one."
     )
 
 
-def _broken(point: EntryPoint, message: str) -> ConfigurationError:
+def _broken(point: Point, message: str) -> ConfigurationError:
     return ConfigurationError(
         f'provider "{point.name}" of {_package(point)} cannot be used: {message}',
         f"Ask the authors of {_package(point, version=False)}, or install another version of it.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import groupby
 from types import TracebackType
 from typing import Protocol, TypeVar
@@ -20,6 +21,7 @@ from ..core.change import (
     Verdict,
 )
 from ..core.clock import Clock
+from ..core.errors import KafkaformError
 from ..core.resource import (
     CoverageKind,
     Depth,
@@ -30,6 +32,7 @@ from ..core.resource import (
     Reading,
     Sweep,
 )
+from ..core.schema import ObjectSchema
 from ..core.value import EMPTY, FrozenMap
 from .contract import ResourceType, Session
 
@@ -67,11 +70,30 @@ class Edit:
     fallbacks: FrozenMap = EMPTY
 
 
+class About(StrEnum):
+    OBJECT = "object"  # one object by name: it is told, or the query is refused
+    LIST = "list"  # all objects that may be seen
+    SYSTEM = "system"  # what is no object
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One query of a data source. ask(attributes): its arguments, such that the object of these
+    attributes belongs to the answer; shows(answer, attributes): the answer tells of that object
+    as it is, or of the system."""
+
+    data: str
+    about: About
+    ask: Callable[[FrozenMap], FrozenMap]
+    shows: Callable[[FrozenMap, FrozenMap], bool]
+
+
 class Fixture(Protocol):
     """How to reach one system and what its objects look like.
 
     clock: what waiting for a write to be seen sleeps on; edits: what can be done to an object;
-    bad: attributes over those of a new object that the system refuses as such.
+    bad: attributes over those of a new object that the system refuses as such; data: the
+    provider's data sources; questions: at least one for each of them.
     """
 
     @property
@@ -85,6 +107,12 @@ class Fixture(Protocol):
 
     @property
     def bad(self) -> FrozenMap: ...
+
+    @property
+    def data(self) -> Mapping[str, ObjectSchema]: ...
+
+    @property
+    def questions(self) -> Sequence[Question]: ...
 
     def open(self, *, privileged: bool) -> Session:
         """A new session of INSTANCE, as an administrator or as somebody who may neither see
@@ -242,6 +270,27 @@ class Bench:
             return any(item.identity == identity and item.incarnation for item in sweep.items)
 
         self._poll(listing, lists, f"lists {identity} at depth {depth}")
+
+    def query(self, question: Question, attributes: FrozenMap) -> FrozenMap:
+        """Ask once. Raises KafkaformError."""
+        return self.session.query(question.data, question.ask(attributes))
+
+    def wait_told(self, question: Question, attributes: FrozenMap) -> FrozenMap:
+        """Ask until the answer shows the object."""
+
+        def answer() -> FrozenMap | KafkaformError:
+            try:
+                return self.query(question, attributes)
+            except KafkaformError as error:
+                return error
+
+        told = self._poll(
+            answer,
+            lambda a: isinstance(a, FrozenMap) and question.shows(a, attributes),
+            f"told by {question.data}",
+        )
+        assert isinstance(told, FrozenMap)
+        return told
 
     def _poll(self, look: Callable[[], T], accept: Callable[[T], bool], what: str) -> T:
         clock = self.fixture.clock

@@ -7,7 +7,9 @@ passwords.
 from __future__ import annotations
 
 import logging
+import os
 import ssl
+from collections.abc import Iterator
 from typing import Any
 
 from kafkaform.core.errors import ConfigurationError, ConnectError
@@ -30,6 +32,16 @@ _ADVICE = {
     "runs",
 }
 """librdkafka's name of the cause -> what to do."""
+
+_UNREAD = {
+    "KAFKA_CA_CERT": ("ca_cert", "ca"),
+    "KAFKA_CLIENT_CERT": ("client_cert", "certificate"),
+    "KAFKA_CLIENT_KEY": ("client_key", "key"),
+    "KAFKA_SASL_USERNAME": ("sasl_username", "username"),
+    "KAFKA_SASL_PASSWORD": ("sasl_password", "password"),
+}
+"""Environment variable that other tools connect with -> the attribute and the field of Settings
+that it would fill."""
 
 _OTHERWISE = (
     "check bootstrap_servers, and that security_protocol is the one of that listener "
@@ -82,10 +94,30 @@ def connect_error(settings: Settings, cause: tuple[str, str] | None) -> ConnectE
     """One sentence with broker and cause. cause: the client's name for it and its text."""
     name, text = cause or ("", "the broker closed the connection, or did not answer")
     servers = ", ".join(settings.servers)
+    advice = (_ADVICE.get(name, _OTHERWISE), *_unread(settings), *_tls_hint(settings))
     return ConnectError(
-        f"cannot reach Kafka at {servers}: {_plain(text, settings)}",
-        _ADVICE.get(name, _OTHERWISE),
+        f"cannot reach Kafka at {servers}: {_plain(text, settings)}", "; ".join(advice)
     )
+
+
+def _unread(settings: Settings) -> Iterator[str]:
+    """Terraform's provider fills what its block leaves out from the environment; a connection
+    here is what the block says, so that everybody who reads it knows who connects."""
+    given = {
+        variable: attribute
+        for variable, (attribute, field) in _UNREAD.items()
+        if os.environ.get(variable) and getattr(settings, field) is None
+    }
+    if given:
+        yield (
+            f"the provider block does not take {', '.join(given)} from the environment: "
+            f"write {', '.join(given.values())} into it"
+        )
+
+
+def _tls_hint(settings: Settings) -> Iterator[str]:
+    if settings.protocol == "PLAINTEXT":
+        yield "for TLS without a login write tls_enabled = true"
 
 
 def unusable(settings: Settings, cause: str) -> ConfigurationError:

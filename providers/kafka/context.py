@@ -45,9 +45,13 @@ Send = Callable[[Context, Sequence[Step], bool], Sequence[Reply]]
 """(context, steps of one request, validate only) -> one reply a step, in order."""
 
 
+Listing = Callable[[Context, Depth], Sweep]
+"""Lists all objects of one kind. Does not raise for a failed request."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reads:
     """How one kind is listed and read. Neither function raises for a failed request."""
 
-    sweep: Callable[[Context, Depth], Sweep]
+    sweep: Listing
     read: Callable[[Context, Sequence[Identity], str | None], Mapping[Identity, Reading]]

@@ -3,7 +3,9 @@
 Names in `values`: default_partitions, default_replication_factor, auto_create,
 delete_topic_enable (all None without DescribeConfigs on Cluster), topic_defaults (of the configs
 in BROKER_TIMES, as far as known), brokers, racks, rights (on the cluster), elr,
-metadata_version, and the provider's settings.
+metadata_version, client_id, mutation_window (samples, seconds, and whether they are assumed to be
+Kafka's defaults), quota_callback (the class that decides about quotas, if not Kafka's own), and
+the provider's settings.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from kafkaform.core.value import FrozenMap, Value, freeze
 from . import rights
 from .canonical import integer
 from .config_keys import BROKER_TIMES
+from .connect import CLIENT_ID
 from .exchange import attempt
 from .faults import fault_of
 from .settings import Settings
@@ -33,6 +36,12 @@ _SWITCHES = {
     "auto_create": "auto.create.topics.enable",
     "delete_topic_enable": "delete.topic.enable",
 }
+_WINDOW = {
+    "samples": ("controller.quota.window.num", 11),
+    "seconds": ("controller.quota.window.size.seconds", 1),
+}
+"""Part of the mutation quota's window -> config and Kafka's default."""
+_CALLBACK = "client.quota.callback.class"
 
 
 def read_facts(wire: Wire, settings: Settings) -> Facts:
@@ -50,6 +59,7 @@ def read_facts(wire: Wire, settings: Settings) -> Facts:
         **_features(wire, settings),
         "brokers": len(nodes),
         "racks": FrozenMap(cluster.brokers),
+        "client_id": CLIENT_ID,
         "rights": rights.names(cluster.operations),
     }
     return Facts(cluster.cluster_id, nodes, settings.principal, FrozenMap(values))
@@ -68,7 +78,8 @@ def _settings_values(settings: Settings) -> Mapping[str, Value]:
 def _defaults(wire: Wire, settings: Settings, nodes: tuple[str, ...]) -> Mapping[str, Value]:
     """The first broker's defaults. A broker tells its configs only when it is asked itself."""
     times = [name for sources in BROKER_TIMES.values() for name, _ in sources]
-    keys = [*_NUMBERS.values(), *_SWITCHES.values(), *times]
+    window = [key for key, _ in _WINDOW.values()]
+    keys = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _CALLBACK, *times]
     found: dict[str, str | None] = {}
     answer = attempt(
         "DescribeConfigs",
@@ -83,6 +94,8 @@ def _defaults(wire: Wire, settings: Settings, nodes: tuple[str, ...]) -> Mapping
         **{name: integer(found.get(key) or "") for name, key in _NUMBERS.items()},
         **{name: words.get(found.get(key) or "") for name, key in _SWITCHES.items()},
         "topic_defaults": _topic_defaults(found),
+        "mutation_window": _window(found),
+        "quota_callback": found.get(_CALLBACK),
     }
 
 
@@ -94,6 +107,13 @@ def _topic_defaults(found: Mapping[str, str | None]) -> FrozenMap:
         if known:
             defaults[key] = str(known[0])
     return FrozenMap(defaults)
+
+
+def _window(found: Mapping[str, str | None]) -> FrozenMap:
+    """As the broker has it; where controllers run on their own, theirs may differ."""
+    known = {name: integer(found.get(key) or "") for name, (key, _) in _WINDOW.items()}
+    values = {name: known[name] or default for name, (_, default) in _WINDOW.items()}
+    return FrozenMap({**values, "assumed": None in known.values()})
 
 
 def _features(wire: Wire, settings: Settings) -> Mapping[str, Value]:

@@ -28,6 +28,7 @@ RIGHTS = {
     "DescribeConfigs": "DescribeConfigs on Topic {name}",
     "Metadata": "Describe on Topic {name}",
     "DescribeLogDirs": "Describe on Cluster",
+    "DescribeClientQuotas": "DescribeConfigs on Cluster",
 }
 """API -> the right that its refusal means."""
 

@@ -6,16 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kafkaform.core.change import Change, Review
+from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.resource import Depth, Facts, Sweep
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 
 from . import configs, review, topics
-from .settings import CONFIG, read_settings
+from .data import DATA
+from .later import LATER
+from .settings import CONFIG, check, read_settings
 
 TYPES: Mapping[str, ResourceType] = {kind.name: kind for kind in (topics.TYPE, configs.TYPE)}
-DATA: Mapping[str, ObjectSchema] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,13 @@ class KafkaProvider:
     @property
     def data(self) -> Mapping[str, ObjectSchema]:
         return DATA
+
+    @property
+    def later(self) -> Mapping[str, ObjectSchema]:
+        return LATER
+
+    def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
+        return check(config)
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""

@@ -12,18 +12,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from kafkaform.core.change import Action, Block, BlockKind, Change, Review
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
 
-from . import configs, topics
+from . import configs, mutations, quotas, topics
 from .rules import collision_key
 
 Found = Iterator[tuple[Identity, Block]]
 
 
 def review_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
-    """Topic names, if the plan creates topics."""
-    return {topics.KIND: Depth.NAMES} if _creates(changes) else {}
+    """Topic names, if the plan creates topics; quotas, if it spends mutations."""
+    return {
+        **({topics.KIND: Depth.NAMES} if _creates(changes) else {}),
+        **({quotas.KIND: Depth.FULL} if any(map(mutations.spending, changes)) else {}),
+    }
 
 
-def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], _: Facts) -> Review:
+def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts) -> Review:
     """Blocks what cannot stand together, each change with its first reason."""
     blocks: dict[Identity, Block] = {}
     for identity, block in (
@@ -32,7 +35,14 @@ def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], _: Facts) -> 
         *_double_configs(changes),
     ):
         blocks.setdefault(identity, block)
-    return Review(blocks=blocks, warnings=_warnings(changes, sweeps.get(topics.KIND)))
+    left = [change for change in changes if change.identity not in blocks]
+    return Review(
+        blocks=blocks,
+        warnings=(
+            *_warnings(changes, sweeps.get(topics.KIND)),
+            *mutations.warnings(left, sweeps.get(quotas.KIND), facts),
+        ),
+    )
 
 
 def _creates(changes: Sequence[Change]) -> tuple[Change, ...]:

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from kafkaform.core.change import Batch, Change, Impact, Outcome, OutcomeStatus, Verdict
-from kafkaform.core.errors import ConnectError, UsageError
+from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import (
     Depth,
     Facts,
@@ -19,11 +19,13 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
-from kafkaform.core.value import FrozenMap, Value
+from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from . import configs, connect, reading, sending, topics
-from .context import Context, Reads, Reply, Send
+from . import configs, connect, quotas, reading, sending, topics
+from .cluster import read_cluster
+from .context import Context, Listing, Reads, Reply, Send
+from .data import Source, answer
 from .facts import read_facts
 from .impact import assess
 from .native import Native, open_native
@@ -34,6 +36,11 @@ READS: Mapping[str, Reads] = {
     topics.KIND: Reads(reading.sweep_topics, reading.read_topics),
     configs.KIND: Reads(reading.sweep_topic_configs, reading.read_topic_configs),
 }
+LISTINGS: Mapping[str, Listing] = {
+    **{kind: reads.sweep for kind, reads in READS.items()},
+    quotas.KIND: reading.sweep_quotas,
+}
+"""Quotas are listed for the review alone: no plan changes them."""
 SENDS: Mapping[str, Send] = {
     "CreateTopics": sending.send_create_topics,
     "CreatePartitions": sending.send_create_partitions,
@@ -54,7 +61,7 @@ class KafkaSession:
         return self._context.facts
 
     def sweep(self, kind: str, depth: Depth) -> Sweep:
-        return READS[kind].sweep(self._context, depth)
+        return LISTINGS[kind](self._context, depth)
 
     def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
         by_kind: dict[str, list[Identity]] = defaultdict(list)
@@ -65,8 +72,10 @@ class KafkaSession:
             readings.update(READS[kind].read(self._context, group, at))
         return readings
 
-    def query(self, data: str, arguments: FrozenMap) -> Value:
-        raise UsageError(f"the kafka provider has no data source {data}", "remove the data block")
+    def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
+        context = self._context
+        source = Source(self, context.instance, lambda: read_cluster(context))
+        return answer(source, data, arguments)
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
         return assess(self._context, self._native, changes)

@@ -1,14 +1,15 @@
 """The provider block: its schema, and one mapping from it to both Kafka clients.
 
 A password never travels in the clear by omission: with a user name and nothing said about TLS
-the connection is SASL_SSL. Certificates are always verified.
+the connection is SASL_SSL. Certificates are always verified. The names are those of Terraform's
+Mongey provider where it has them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,6 +17,8 @@ from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.schema import ANY, BOOL, STRING, Attribute, list_of, schema
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
+
+from . import foreign
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = {
@@ -53,8 +56,8 @@ CONFIG = schema(
     Attribute(
         "sasl_mechanism",
         STRING,
-        "How to log in. Left out: PLAIN.",
-        choices=tuple(MECHANISMS),
+        "How to log in. Left out: PLAIN. aws-iam and oauthbearer are refused.",
+        choices=(*MECHANISMS, *foreign.LOGINS),
     ),
     Attribute("sasl_username", STRING, "User to log in as."),
     Attribute("sasl_password", STRING, "Password of that user.", secret=True),
@@ -105,6 +108,7 @@ CONFIG = schema(
         STRING,
         "Who we are for the authorizer, such as User:ci. Left out: User:sasl_username.",
     ),
+    *foreign.ATTRIBUTES,
     blocks={
         "authorizer": schema(
             "Settings of the brokers' authorizer, which they do not tell.",
@@ -148,28 +152,38 @@ class Settings:
         return self.protocol in ("SASL_PLAINTEXT", "SASL_SSL")
 
 
+def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
+    """What is wrong with a provider block beyond its schema, each with the attribute to blame.
+    Secrets may be references; no value of one is repeated."""
+    return tuple(
+        (name, Diagnostic(severity, text, advice=advice))
+        for name, severity, text, advice in (*_faults(config), *foreign.faults(config))
+    )
+
+
 def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, str]) -> Settings:
     """The settings that a provider block means. secrets: str(SecretRef) -> the secret.
     Raises ConfigurationError with every fault found."""
     given: dict[str, Any] = {name: _resolve(value, secrets) for name, value in config.items()}
-    faults = [*_faults(given), *_missing(config, secrets)]
+    faults = [fault for _, fault in check(given) if fault.severity is Severity.ERROR]
+    faults += _missing(config, secrets)
     if faults:
         raise _refused(instance, faults)
     protocol = _protocol(given)
     login: dict[str, Any] = {
         "mechanism": MECHANISMS[given.get("sasl_mechanism") or "PLAIN"],
-        "username": given.get("sasl_username"),
-        "password": given.get("sasl_password"),
+        "username": given.get("sasl_username") or None,
+        "password": given.get("sasl_password") or None,
     }
     return Settings(
         instance=instance,
-        servers=tuple(given["bootstrap_servers"]),
+        servers=_servers(given),
         protocol=protocol,
         **(login if protocol.startswith("SASL") else {}),
-        ca=given.get("ca_cert"),
-        certificate=given.get("client_cert"),
-        key=given.get("client_key"),
-        passphrase=given.get("client_key_passphrase"),
+        ca=given.get("ca_cert") or None,
+        certificate=given.get("client_cert") or None,
+        key=given.get("client_key") or None,
+        passphrase=given.get("client_key_passphrase") or None,
         timeout=seconds(given.get("operation_timeout")) or DEFAULT_TIMEOUT,
         principal=_principal(given, protocol),
         acl_order=given.get("acl_order") or "create_first",
@@ -196,61 +210,102 @@ def _resolve(value: Any, secrets: Mapping[str, str]) -> Any:
     return secrets.get(str(value)) if isinstance(value, SecretRef) else value
 
 
-def _missing(config: FrozenMap, secrets: Mapping[str, str]) -> list[tuple[str, str]]:
+def _missing(config: FrozenMap, secrets: Mapping[str, str]) -> list[Diagnostic]:
+    advice = "set it and run the command again"
     return [
-        (f"{name} refers to {value}, which has no value", "set it and run the command again")
+        Diagnostic(Severity.ERROR, f"{name} refers to {value}, which has no value", advice=advice)
         for name, value in config.items()
         if isinstance(value, SecretRef) and str(value) not in secrets
     ]
 
 
-def _faults(given: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(text, advice) for wrong, text, advice in _checks(given) if wrong]
+def _servers(given: Mapping[str, Any]) -> tuple[str, ...]:
+    """Without blanks around them, and without empty ones, which a split("," …) leaves."""
+    return tuple(filter(None, (server.strip() for server in given.get("bootstrap_servers") or ())))
 
 
-def _checks(given: Mapping[str, Any]) -> tuple[tuple[bool, str, str], ...]:
-    protocol, mechanism = given.get("security_protocol"), given.get("sasl_mechanism")
-    timeout, sasl = given.get("operation_timeout"), str(protocol).startswith("SASL")
+def _faults(given: Mapping[str, Any]) -> Iterator[foreign.Fault]:
+    for wrong, name, text, advice in (*_errors(given), *_login_errors(given)):
+        if wrong:
+            yield name, Severity.ERROR, text, advice
+    if given.get("sasl_mechanism") in MECHANISMS and not given.get("sasl_username"):
+        yield (
+            "sasl_mechanism",
+            Severity.WARNING,
+            "sasl_mechanism has no effect without sasl_username",
+            "give sasl_username and sasl_password, or remove it",
+        )
+
+
+_Check = tuple[bool, str, str, str]
+"""Whether it is wrong, the attribute to blame, what is wrong, what to do."""
+
+
+def _errors(given: Mapping[str, Any]) -> tuple[_Check, ...]:
+    protocol, timeout = given.get("security_protocol"), given.get("operation_timeout")
     return (
         (
-            not given.get("bootstrap_servers"),
+            not _servers(given),
+            "bootstrap_servers",
             "bootstrap_servers is empty",
             'name at least one broker, such as ["kafka-1:9092"]',
         ),
         (
             given.get("skip_tls_verify") is True,
+            "skip_tls_verify",
             "skip_tls_verify = true is refused: anybody on the way could read the password",
-            "give the certificate of your certificate authority in ca_cert",
+            "remove it, and give the certificate of your certificate authority in ca_cert",
         ),
         (
             protocol is not None and protocol not in PROTOCOLS,
+            "security_protocol",
             f"security_protocol {protocol!r} is unknown",
             f"possible: {', '.join(PROTOCOLS)}",
         ),
         (
-            mechanism is not None and mechanism not in MECHANISMS,
-            f"sasl_mechanism {mechanism!r} is not supported",
-            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
-        ),
-        (
-            sasl and not (given.get("sasl_username") and given.get("sasl_password")),
-            f"{protocol} needs a login",
-            "set sasl_username and sasl_password",
-        ),
-        (
-            bool(given.get("sasl_username")) and protocol in ("PLAINTEXT", "SSL"),
-            f"sasl_username has no effect with {protocol}",
-            "remove it, or choose SASL_SSL or SASL_PLAINTEXT",
-        ),
-        (
             bool(given.get("client_key")) != bool(given.get("client_cert")),
+            "client_cert" if given.get("client_cert") else "client_key",
             "client_cert and client_key belong together",
             "give both, or neither",
         ),
         (
             timeout is not None and seconds(timeout) is None,
+            "operation_timeout",
             f"operation_timeout {str(timeout)[:40]!r} is not a duration over 0 and up to an hour",
             'write seconds, or text such as "30s"',
+        ),
+    )
+
+
+def _login_errors(given: Mapping[str, Any]) -> tuple[_Check, ...]:
+    protocol, mechanism = given.get("security_protocol"), given.get("sasl_mechanism")
+    user, password = given.get("sasl_username"), given.get("sasl_password")
+    sasl = str(protocol).startswith("SASL")
+    return (
+        (
+            mechanism is not None and mechanism not in (*MECHANISMS, *foreign.LOGINS),
+            "sasl_mechanism",
+            f"sasl_mechanism {mechanism!r} is not supported",
+            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+        ),
+        (
+            sasl and not (user and password),
+            "security_protocol",
+            f"{protocol} needs a login",
+            "set sasl_username and sasl_password",
+        ),
+        (
+            # A reference may still turn out to be empty, as in a module without a login.
+            isinstance(password, str) and bool(password) and not user and not sasl,
+            "sasl_password",
+            "sasl_password is of no use without sasl_username",
+            "give sasl_username, or remove it",
+        ),
+        (
+            bool(user) and protocol in ("PLAINTEXT", "SSL"),
+            "sasl_username",
+            f"sasl_username has no effect with {protocol}",
+            "remove it, or choose SASL_SSL or SASL_PLAINTEXT",
         ),
     )
 
@@ -278,9 +333,8 @@ def _principal(given: Mapping[str, Any], protocol: str) -> str | None:
     return f"User:{name}" if name and protocol.startswith("SASL") else None
 
 
-def _refused(instance: str, faults: list[tuple[str, str]]) -> ConfigurationError:
+def _refused(instance: str, faults: list[Diagnostic]) -> ConfigurationError:
     items = tuple(
-        Diagnostic(Severity.ERROR, f'provider "{instance}": {text}', advice=advice)
-        for text, advice in faults
+        replace(fault, summary=f'provider "{instance}": {fault.summary}') for fault in faults
     )
     return ConfigurationError(items[0].summary, items[0].advice, items)

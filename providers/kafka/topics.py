@@ -66,17 +66,24 @@ def _counts(declared: FrozenMap, live: FrozenMap, facts: Facts) -> Mapping[str, 
     assignment = declared.get("replica_assignment")
     if assignment:
         return {"partitions": len(assignment), "replication_factor": len(assignment[0])}
+    wanted = declared.without(["replication_factor"]) if _leaves_factor(declared) else declared
     return {
         name: next(
             (
                 value
-                for value in (declared.get(name), live.get(name), facts.values.get(default))
+                for value in (wanted.get(name), live.get(name), facts.values.get(default))
                 if value is not None
             ),
             None,
         )
         for name, default in _DEFAULTS.items()
     }
+
+
+def _leaves_factor(declared: FrozenMap) -> bool:
+    """True if the replication factor is the cluster's to choose: -1 is Kafka's own word for it."""
+    managed = declared.get("managed_replication_factor") is True
+    return managed or declared.get("replication_factor") == DEFAULT
 
 
 _DEFAULTS = {
@@ -283,8 +290,8 @@ TYPE = ResourceType(
         Attribute(
             "replication_factor",
             NUMBER,
-            "Number of replicas of each partition. Left out: the live number, for a new topic "
-            "the broker's default.",
+            "Number of replicas of each partition. Left out, or -1: the live number, for a new "
+            "topic the broker's default.",
             whole=True,
         ),
         Attribute(
@@ -309,7 +316,8 @@ TYPE = ResourceType(
         Attribute(
             "managed_replication_factor",
             BOOL,
-            "Accepted so that configurations of other providers can be read; has no effect.",
+            "true: the cluster chooses the number of replicas, as if replication_factor were "
+            "left out.",
         ),
         Attribute("topic_id", STRING, "The id that the cluster gave the topic.", computed=True),
         conflicts=(

@@ -25,6 +25,7 @@ NAMES = {
     36: "SaslAuthenticate",
     37: "CreatePartitions",
     44: "IncrementalAlterConfigs",
+    48: "DescribeClientQuotas",
     60: "DescribeCluster",
 }
 TELLS_ADDRESSES = (3, 60)

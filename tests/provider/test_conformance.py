@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kafkaform.core.change import Batch, Evidence, Outcome, OutcomeStatus, Verdict
+from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import (
     Absent,
     Coverage,
@@ -21,8 +22,8 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
-from kafkaform.core.value import EMPTY
-from kafkaform.provider import conformance
+from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.provider import conformance, queries
 from kafkaform.provider.conformance import CHECKS, Check
 from kafkaform.provider.contract import Secrets, Session
 from kafkaform.provider.registry import Registry
@@ -123,6 +124,43 @@ def shuffled_outcomes(session: Session) -> dict[str, Callable[..., Any]]:
     return {"apply": lambda batch, secrets: list(reversed(session.apply(batch, secrets)))}
 
 
+def missing_for_hidden(session: Session) -> dict[str, Callable[..., Any]]:
+    def query(data: str, arguments: FrozenMap) -> FrozenMap:
+        try:
+            return session.query(data, arguments)
+        except KafkaformError:
+            raise KafkaformError(f"there is no {arguments.get('name')}", "look again") from None
+
+    return {"query": query}
+
+
+def invents_what_is_missing(session: Session) -> dict[str, Callable[..., Any]]:
+    def query(data: str, arguments: FrozenMap) -> FrozenMap:
+        try:
+            return session.query(data, arguments)
+        except KafkaformError:
+            return EMPTY
+
+    return {"query": query}
+
+
+def tells_too_little(session: Session) -> dict[str, Callable[..., Any]]:
+    def query(data: str, arguments: FrozenMap) -> FrozenMap:
+        return session.query(data, arguments).without(["complete", "internal"])
+
+    return {"query": query}
+
+
+def tells_wrong_types(session: Session) -> dict[str, Callable[..., Any]]:
+    def query(data: str, arguments: FrozenMap) -> FrozenMap:
+        told = session.query(data, arguments)
+        topics = told.get("list", ())
+        spelt = (topic.with_items({"internal": "no"}) for topic in topics)
+        return told.with_items({"list": tuple(spelt)}) if topics else told
+
+    return {"query": query}
+
+
 @pytest.mark.parametrize(
     ("lie", "caught_by"),
     [
@@ -136,6 +174,11 @@ def shuffled_outcomes(session: Session) -> dict[str, Callable[..., Any]]:
         (always_applied, conformance.what_is_forbidden_fails_as_such),
         (always_applied, conformance.edits_end_as_expected),
         (shuffled_outcomes, conformance.one_bad_item_leaves_the_others_alone),
+        (missing_for_hidden, queries.a_query_does_not_guess),
+        (invents_what_is_missing, queries.a_query_does_not_guess),
+        (invents_what_is_missing, conformance.after_close_nothing_happens),
+        (tells_too_little, queries.a_query_answers_as_its_schema_says),
+        (tells_wrong_types, queries.a_query_answers_as_its_schema_says),
     ],
     ids=lambda thing: thing.__name__,
 )
@@ -149,11 +192,12 @@ def test_a_provider_that_breaks_a_promise_is_found(
 
 
 def test_the_suite_is_complete() -> None:
-    """Every public check of the module is in the table that the systems are run against."""
+    """Every check that is written is in the table that the systems are run against."""
     written = {
         name
-        for name, thing in vars(conformance).items()
-        if isfunction(thing) and thing.__module__ == conformance.__name__ and name[0] != "_"
+        for module in (conformance, queries)
+        for name, thing in vars(module).items()
+        if isfunction(thing) and thing.__module__ == module.__name__ and name[0] != "_"
     }
     assert written == {check.__name__ for check in CHECKS}
 

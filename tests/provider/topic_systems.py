@@ -13,8 +13,8 @@ from kafkaform.core.clock import Clock, SystemClock
 from kafkaform.core.resource import FaultClass
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.provider import contract
-from kafkaform.provider.workbench import INSTANCE, Edit
-from kafkaform_providers.kafka import topics
+from kafkaform.provider.workbench import INSTANCE, About, Edit, Question
+from kafkaform_providers.kafka import data, topics
 from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
 
 CLIENT: Any = confluent_kafka.admin
@@ -78,12 +78,41 @@ EDITS = (
 )
 
 
+def tells(shown: FrozenMap, attributes: FrozenMap) -> bool:
+    """The topic as a data source shows it is the one that was made."""
+    names = ("partitions", "replication_factor", "config")
+    return bool(shown["topic_id"]) and all(shown[n] == attributes[n] for n in names)
+
+
+def by_name(attributes: FrozenMap) -> FrozenMap:
+    return FrozenMap({"name": attributes["name"]})
+
+
+QUESTIONS = (
+    Question("kafka_topic", About.OBJECT, by_name, tells),
+    Question(
+        "kafka_topics",
+        About.LIST,
+        by_name,
+        lambda answer, wanted: any(tells(topic, wanted) for topic in answer["list"]),
+    ),
+    Question(
+        "kafka_cluster",
+        About.SYSTEM,
+        lambda _: EMPTY,
+        lambda answer, _: bool(answer["cluster_id"] and answer["brokers"]),
+    ),
+)
+
+
 class TopicSystem:
-    """What both systems share: the type, its edits and fresh names."""
+    """What both systems share: the type, its edits, its data sources and fresh names."""
 
     type = topics.TYPE
     edits: Sequence[Edit] = EDITS
     bad = config(retention_ms="soon")
+    data = data.DATA
+    questions = QUESTIONS
 
     def fresh(self, given: FrozenMap) -> FrozenMap:
         return FrozenMap(

@@ -14,11 +14,13 @@ from typing import TypeVar
 
 from kafkaform.core.clock import Clock
 
+from ..connect import CLIENT_ID
 from .broker import Broker, apply_changes
 from .clock import SimulatedClock
 from .controller import HANDLERS, Answer, Call, Changes, Item, Topic, Topics
 from .defaults import TOPIC_DEFAULTS
 from .outside import Outside
+from .quota import Mutations
 from .rights import Right, User, user
 from .schedule import Ending, Killed, Lost, Mishap, Schedule, Unreachable
 
@@ -50,7 +52,8 @@ class SimulatedCluster:
 
     faults: the mishaps of coming requests; outside: edits that nobody asked this tool for;
     requests: how many requests of each API have left the client; defaults: broker-wide topic
-    configs, which are the fallbacks of overrides; users by name, of whom `admin` is root.
+    configs, which are the fallbacks of overrides; users by name, of whom `admin` is root;
+    mutations: the controller mutation quota, of which there is none at first.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class SimulatedCluster:
         self.default_replication_factor = 1
         self.delete_topic_enable = True
         self.elr = False
+        self.mutations = Mutations()
         self._brokers = {number: Broker() for number in range(1, brokers + 1)}
         self._topics: dict[str, Topic] = {}
         self._late: list[tuple[float, int, Callable[[], object]]] = []
@@ -152,8 +156,16 @@ class SimulatedCluster:
 
     def _call(self, who: User, veto: Veto) -> Call:
         counts = (self.default_partitions, self.default_replication_factor)
+        charge = self.mutations.charge(who.name, CLIENT_ID, self.clock.monotonic())
         return Call(
-            self._topics, who, self.live, counts, self.delete_topic_enable, self.new_id, veto
+            self._topics,
+            who,
+            self.live,
+            counts,
+            self.delete_topic_enable,
+            self.new_id,
+            veto,
+            charge,
         )
 
     def _meet(self, api: str) -> Mishap:

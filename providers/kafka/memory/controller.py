@@ -17,6 +17,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from .. import rules
 from ..canonical import config_map
 from ..rules import MAX_RECORDS
+from .quota import Charge
 from .rights import CLUSTER, User
 
 Item = Mapping[str, Any]
@@ -58,7 +59,7 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class Call:
     """One request's surroundings. veto: an error that is injected for item number and name;
-    new_id: makes topic ids."""
+    new_id: makes topic ids; charge: takes an item's mutations from the quota."""
 
     topics: Topics
     user: User
@@ -67,6 +68,7 @@ class Call:
     deletable: bool
     new_id: Callable[[], str]
     veto: Callable[[int, str], Answer | None]
+    charge: Charge
 
 
 Result = tuple[list[Answer], Changes]
@@ -77,9 +79,9 @@ Verdict = tuple[Answer, Topic | None, int]
 class Refusal(Exception):
     """This item is refused with an error code."""
 
-    def __init__(self, code: int, message: str = "") -> None:
+    def __init__(self, code: int, message: str = "", wait: float = 0.0) -> None:
         super().__init__(message)
-        self.answer = Answer(code, message)
+        self.answer = Answer(code, message, wait=wait)
 
 
 def create_topics(call: Call, items: Sequence[Item]) -> Result:
@@ -172,6 +174,12 @@ def _require(allowed: bool) -> None:
         raise Refusal(29)
 
 
+def _spend(call: Call, mutations: int) -> None:
+    """A dry run spends as much as the real request, and what is refused later stays spent."""
+    if wait := call.charge(mutations):
+        raise Refusal(89, wait=wait)
+
+
 def _create(call: Call, item: Item, taken: Mapping[str, str]) -> Verdict:
     name = item["name"]
     _require(call.user.may("Create", CLUSTER) or call.user.may_on_topic("Create", name))
@@ -183,6 +191,7 @@ def _create(call: Call, item: Item, taken: Mapping[str, str]) -> Verdict:
         raise Refusal(17, f"Topic '{name}' collides with existing topic: {other}")
     assignment = _assignment(call, item)
     config = _valid_config(item["configs"])
+    _spend(call, len(assignment))
     topic = Topic(name, call.new_id(), assignment, config)
     return Answer(topic=topic), topic, 1 + len(config) + len(assignment)
 
@@ -239,12 +248,13 @@ def _added(
     call: Call, topic: Topic, count: int, given: Sequence[Sequence[int]] | None
 ) -> tuple[tuple[int, ...], ...]:
     more = count - topic.partitions
+    if given is not None and len(given) != more:
+        raise Refusal(39, f"{more} partitions are added and {len(given)} are assigned.")
+    _spend(call, more)
     if given is None:
         if topic.replication_factor > len(call.brokers):
             raise Refusal(38, f"only {len(call.brokers)} broker(s) are live.")
         return placed(more, topic.replication_factor, call.brokers, topic.partitions)
-    if len(given) != more:
-        raise Refusal(39, f"{more} partitions are added and {len(given)} are assigned.")
     _check_assignment(call, given, topic.replication_factor)
     return tuple(map(tuple, given))
 
@@ -272,6 +282,7 @@ def _delete(call: Call, item: Item, living: Mapping[str, Topic]) -> Verdict:
     _require(call.user.may_on_topic("Delete", topic.name))
     if not call.deletable:
         raise Refusal(73)
+    _spend(call, topic.partitions)
     return Answer(topic=topic), None, 1
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from kafkaform.core.change import Change, Review
+from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Depth, Facts, Sweep
 from kafkaform.core.schema import ObjectSchema
@@ -14,6 +15,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value, freeze
 from kafkaform.provider.contract import ResourceType, Secrets
 
 from .. import settings
+from ..connect import CLIENT_ID
 from ..provider import PROVIDER
 from .cluster import SimulatedCluster
 from .session import MemorySession
@@ -42,6 +44,13 @@ class MemoryProvider:
     @property
     def data(self) -> Mapping[str, ObjectSchema]:
         return PROVIDER.data
+
+    @property
+    def later(self) -> Mapping[str, ObjectSchema]:
+        return PROVIDER.later
+
+    def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
+        return PROVIDER.check(config)
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> MemorySession:
         """A session. config: `operation_timeout` and `protect_topics` have effect, what concerns
@@ -74,6 +83,10 @@ def _facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) -> Fact
         "brokers": len(nodes),
         "racks": FrozenMap(dict.fromkeys(nodes)),
         "elr": cluster.elr,
+        "client_id": CLIENT_ID,
+        "mutation_window": FrozenMap(
+            samples=cluster.mutations.samples, seconds=cluster.mutations.seconds, assumed=False
+        ),
         "protect": protect,
         "operation_timeout": _timeout(config),
         "acl_order": config.get("acl_order") or "create_first",

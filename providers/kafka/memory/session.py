@@ -14,7 +14,6 @@ from kafkaform.core.change import (
     Step,
     Verdict,
 )
-from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import (
     Absent,
     Coverage,
@@ -30,13 +29,14 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
-from kafkaform.core.value import FrozenMap, Value
+from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from .. import configs, faults, topics
+from .. import configs, faults, quotas, topics
+from ..data import Source, answer
 from .cluster import SimulatedCluster, View
 from .controller import HANDLERS, Answer, Topic
-from .rights import User
+from .rights import CLUSTER, User
 from .schedule import Lost, Unreachable
 
 _KINDS = frozenset({topics.KIND, configs.KIND})
@@ -70,6 +70,8 @@ class MemorySession:
 
     def sweep(self, kind: str, depth: Depth) -> Sweep:
         """The topics that the user may see; config overrides are only ever read by name."""
+        if kind == quotas.KIND:
+            return self._quotas(depth)
         if kind not in _KINDS:
             return _failed_sweep(kind, depth, _unsupported(kind))
         view = self._look("ListTopics", None)
@@ -92,12 +94,9 @@ class MemorySession:
             identity: self._reading(identity, index, view) for index, identity in enumerate(ids)
         }
 
-    def query(self, data: str, arguments: FrozenMap) -> Value:
-        """Nothing: the simulated cluster has no data sources. Raises KafkaformError."""
-        raise KafkaformError(
-            f"the simulated cluster cannot answer data.{data}",
-            "Use a real cluster, or leave it out.",
-        )
+    def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
+        """As a real session answers, from the same reads."""
+        return answer(Source(self, self._instance, self._describe), data, arguments)
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
         """Topics of the simulated cluster hold no records."""
@@ -176,6 +175,33 @@ class MemorySession:
         if not self._user.may_on_topic("DescribeConfigs", topic.name):
             made = FrozenMap({"name": topic.name})
         return Outcome(step.id, OutcomeStatus.APPLIED, incarnation=topic.id, attributes=made)
+
+    def _quotas(self, depth: Depth) -> Sweep:
+        """All of them, or the fault, as a real cluster tells them."""
+        api = "DescribeClientQuotas"
+        view = self._look(api, None)
+        if isinstance(view, Fault):
+            return _failed_sweep(quotas.KIND, depth, view)
+        vetoed = view.veto(0, "")
+        may = self._user.may("DescribeConfigs", CLUSTER)
+        if code := vetoed.code if vetoed else 0 if may else 31:
+            return _failed_sweep(quotas.KIND, depth, faults.fault_of(api, code, ""))
+        rows = self._cluster.mutations.quotas.items()
+        return quotas.listing(self._instance, depth, rows)
+
+    def _describe(self) -> FrozenMap | Fault:
+        """Brokers have made-up addresses; the first one leads."""
+        view = self._look("DescribeCluster", None)
+        if isinstance(view, Fault):
+            return view
+        live = self._cluster.live
+        brokers = (FrozenMap(id=n, host=f"broker-{n}", port=9092, rack=None) for n in live)
+        may = self._user.may("Describe", CLUSTER)
+        return FrozenMap(
+            cluster_id=self._cluster.id,
+            brokers=tuple(brokers),
+            controller_id=live[0] if may else None,
+        )
 
     def _look(self, api: str, at: str | None) -> View | Fault:
         if self._closed:

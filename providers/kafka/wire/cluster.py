@@ -1,11 +1,15 @@
-"""DescribeCluster, finalized features (ApiVersions) and DescribeLogDirs."""
+"""DescribeCluster, DescribeQuorum, finalized features (ApiVersions) and DescribeLogDirs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
+from kafka.protocol.admin import (
+    DescribeClusterRequest,
+    DescribeLogDirsRequest,
+    DescribeQuorumRequest,
+)
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from .client import Wire
@@ -14,13 +18,15 @@ from .client import Wire
 @dataclass(frozen=True, slots=True)
 class ClusterRow:
     """brokers: id -> rack or None, live ones only; operations: codes of what we may do with the
-    cluster."""
+    cluster; hosts: id -> host and port of the listener that was asked. The answer's controller
+    is left out: a KRaft broker names any live broker there (see `quorum_leader`)."""
 
     code: int
     message: str | None
     cluster_id: str
     brokers: Mapping[str, str | None]
     operations: frozenset[int]
+    hosts: Mapping[str, tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,29 @@ def describe_cluster(wire: Wire, timeout: float) -> ClusterRow:
             for row in sorted(response.brokers, key=lambda row: row.broker_id)
         },
         operations=frozenset(response.authorized_operations or ()),
+        hosts={str(row.broker_id): (row.host, row.port) for row in response.brokers},
     )
+
+
+def quorum_leader(wire: Wire, timeout: float) -> int | None:
+    """Id of the node that leads the metadata quorum, or None if we are not told."""
+    topic = DescribeQuorumRequest.TopicData
+    request = DescribeQuorumRequest(
+        topics=[
+            topic(
+                topic_name="__cluster_metadata",
+                partitions=[topic.PartitionData(partition_index=0)],
+            )
+        ]
+    )
+    response = wire.send(request, timeout)
+    leaders = (
+        partition.leader_id
+        for topic in response.topics
+        for partition in topic.partitions
+        if not partition.error_code and partition.leader_id >= 0
+    )
+    return None if response.error_code else next(leaders, None)
 
 
 def finalized_features(wire: Wire, timeout: float) -> Mapping[str, int]:

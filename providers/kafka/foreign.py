@@ -1,0 +1,92 @@
+"""What a provider block of the Mongey provider may say that this provider does not do.
+
+The schema takes these words, so that each one gets an answer of its own: an error where leaving
+it out would change who logs in and how, a warning where it changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kafkaform.core.diagnostics import Severity
+from kafkaform.core.schema import BOOL, STRING, Attribute, list_of
+
+Fault = tuple[str, Severity, str, str]
+"""Attribute to blame, severity, summary, advice."""
+
+
+def _of(mechanism: str) -> str:
+    return f'Belongs to sasl_mechanism = "{mechanism}". Refused.'
+
+
+_AWS = _of("aws-iam")
+_OAUTH = _of("oauthbearer")
+
+LOGINS: Mapping[str, tuple[Attribute, ...]] = {
+    "aws-iam": (
+        Attribute("sasl_aws_region", STRING, _AWS),
+        Attribute("sasl_aws_role_arn", STRING, _AWS),
+        Attribute("sasl_aws_external_id", STRING, _AWS),
+        Attribute("sasl_aws_profile", STRING, _AWS),
+        Attribute("sasl_aws_shared_config_files", list_of(STRING), _AWS),
+        Attribute("sasl_aws_access_key", STRING, _AWS, sensitive=True),
+        Attribute("sasl_aws_secret_key", STRING, _AWS, secret=True),
+        Attribute("sasl_aws_token", STRING, _AWS, secret=True),
+        Attribute("sasl_aws_container_authorization_token_file", STRING, _AWS),
+        Attribute("sasl_aws_container_credentials_full_uri", STRING, _AWS),
+        Attribute("sasl_aws_creds_debug", BOOL, _AWS),
+    ),
+    "oauthbearer": (
+        Attribute("sasl_token_url", STRING, _OAUTH),
+        Attribute("sasl_oauth_scopes", list_of(STRING), _OAUTH),
+    ),
+}
+"""sasl_mechanism that is refused -> the attributes that only it uses."""
+
+_INSTEAD = {
+    "aws-iam": "log in with SCRAM, which Amazon MSK offers on port 9096, or with a client "
+    "certificate, on port 9094",
+    "oauthbearer": "log in with PLAIN, SCRAM or a client certificate",
+}
+
+ATTRIBUTES = (
+    *(attribute for group in LOGINS.values() for attribute in group),
+    Attribute("kafka_version", STRING, "Has no effect: versions are negotiated with each broker."),
+)
+
+
+def faults(given: Mapping[str, Any]) -> Iterator[Fault]:
+    """What these attributes ask for in vain. given: a provider block's values."""
+    for mechanism, attributes in LOGINS.items():
+        used = [attribute.name for attribute in attributes if given.get(attribute.name)]
+        if given.get("sasl_mechanism") == mechanism:
+            yield _unsupported(mechanism, used)
+        else:
+            yield from (_stray(mechanism, name) for name in used)
+    if given.get("kafka_version"):
+        yield (
+            "kafka_version",
+            Severity.WARNING,
+            "kafka_version has no effect: versions are negotiated with each broker",
+            "remove it",
+        )
+
+
+def _unsupported(mechanism: str, used: list[str]) -> Fault:
+    remove = f"; then remove {', '.join(used)}" if used else ""
+    return (
+        "sasl_mechanism",
+        Severity.ERROR,
+        f'sasl_mechanism "{mechanism}" is not supported',
+        f"{_INSTEAD[mechanism]}{remove}",
+    )
+
+
+def _stray(mechanism: str, name: str) -> Fault:
+    return (
+        name,
+        Severity.ERROR,
+        f'{name} belongs to sasl_mechanism "{mechanism}", which is not supported',
+        f"remove it; {_INSTEAD[mechanism]}",
+    )

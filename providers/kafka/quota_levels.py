@@ -1,0 +1,98 @@
+"""Which client quota applies to a user with a client id: eight levels, the most specific first.
+
+Each quota key is looked up on its own, so one client may have its `producer_byte_rate` from
+level 1 and its `controller_mutation_rate` from level 8. The order is that of Kafka's
+ClientQuotaManager (KIP-55, KIP-124, KIP-599); a `client.quota.callback.class` voids it. Quotas
+of `ip` are no part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+
+from kafkaform.core.value import FrozenMap
+
+USER, CLIENT_ID = "user", "client-id"
+
+Quotas = Mapping[FrozenMap, Mapping[str, Decimal]]
+"""Entity -> quota key -> value. An entity maps `user`, `client-id` or `ip` to a name, None for
+the default one: what is not in the map is not part of the entity."""
+
+
+class Part(Enum):
+    """What an entity says of users, or of client ids."""
+
+    NAMED = "named"
+    DEFAULT = "default"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One kind of entity; number: 1 beats 2, and so on."""
+
+    number: int
+    user: Part
+    client_id: Part
+
+
+LEVELS = (
+    Level(1, Part.NAMED, Part.NAMED),
+    Level(2, Part.NAMED, Part.DEFAULT),
+    Level(3, Part.NAMED, Part.NONE),
+    Level(4, Part.DEFAULT, Part.NAMED),
+    Level(5, Part.DEFAULT, Part.DEFAULT),
+    Level(6, Part.DEFAULT, Part.NONE),
+    Level(7, Part.NONE, Part.NAMED),
+    Level(8, Part.NONE, Part.DEFAULT),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one level says about one key. value: None if it says nothing; sharers: who spends
+    from one and the same limit, as `user` and `client-id`: a name, or None for everybody."""
+
+    level: Level
+    entity: FrozenMap
+    value: Decimal | None
+    sharers: tuple[str | None, str | None]
+
+
+def ladder(key: str, user: str, client_id: str, quotas: Quotas) -> tuple[Found, ...]:
+    """All eight levels in order; the first with a value is the one that applies."""
+    return tuple(_found(level, key, user, client_id, quotas) for level in LEVELS)
+
+
+def applying(key: str, user: str, client_id: str, quotas: Quotas) -> Found | None:
+    """The level that applies, or None: then nothing limits this key."""
+    levels = ladder(key, user, client_id, quotas)
+    return next((found for found in levels if found.value is not None), None)
+
+
+def entity_text(entity: Mapping[str, str | None]) -> str:
+    """An entity in words: `user ci, default client-id`."""
+    order = sorted(entity, reverse=True)
+    return ", ".join(
+        f"default {kind}" if entity[kind] is None else f"{kind} {entity[kind]}" for kind in order
+    )
+
+
+def _found(level: Level, key: str, user: str, client_id: str, quotas: Quotas) -> Found:
+    parts = ((USER, level.user, user), (CLIENT_ID, level.client_id, client_id))
+    entity = FrozenMap(
+        {
+            kind: name if part is Part.NAMED else None
+            for kind, part, name in parts
+            if part is not Part.NONE
+        }
+    )
+    # A default entity is a template: each user or client id that it stands for has its own limit.
+    sharers = (
+        None if level.user is Part.NONE else user,
+        None if level.client_id is Part.NONE else client_id,
+    )
+    return Found(level, entity, quotas.get(entity, {}).get(key), sharers)

@@ -1,0 +1,38 @@
+"""What the language makes of a file that was written for Terraform."""
+
+from __future__ import annotations
+
+from kafkaform.core.resource import Desired
+from kafkaform.core.value import FrozenMap
+from kafkaform.language.desired import Inputs, ProviderInfo, Schemas, TypeInfo, build, load
+from kafkaform_providers.kafka.provider import PROVIDER
+
+BLOCK = 'provider "kafka" {\n  bootstrap_servers = ["localhost:9092"]\n}\n'
+
+
+def _key(attributes: FrozenMap) -> str:
+    return repr(sorted(attributes.items()))
+
+
+TYPES = {
+    **{name: TypeInfo(found.schema, found.key, "kafka") for name, found in PROVIDER.types.items()},
+    **{
+        name: TypeInfo(found, _key, "kafka")
+        for name, found in PROVIDER.later.items()
+        if not name.startswith("data.")
+    },
+}
+"""Every resource type, those too that can only be checked."""
+
+
+def desired(text: str, *, checked: bool = False) -> Desired:
+    """What a file declares. checked: the provider looks at its block too, not its schema alone."""
+    provider = ProviderInfo(PROVIDER.config, *([PROVIDER.check] if checked else []))
+    tree = load({"main.tf": text.encode()})
+    return build(tree, Inputs({}), Schemas(TYPES, {}, {"kafka": provider}))
+
+
+def faults(text: str, *, checked: bool = False) -> list[str]:
+    """Each diagnostic as `line: summary`."""
+    found = desired(text, checked=checked).diagnostics
+    return [f"{item.range.line if item.range else 0}: {item.summary}" for item in found]
