@@ -71,3 +71,79 @@ def test_turned_off() -> None:
     """Without a reader the functions say that they are turned off."""
     (fault,) = desired('locals { a = file("x") }\n').diagnostics
     assert "turned off" in fault.detail
+
+
+@pytest.fixture
+def teams(folder: Path) -> Path:
+    """A tree of inventory files below the configuration folder."""
+    for path in ("billing/a.yaml", "billing/b.yml", "shop/eu/c.yaml", "shop/d.yaml", "e.yaml"):
+        file = folder / "teams" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("n: 1\n")
+    (folder / "teams" / ".kafkaform").mkdir()
+    (folder / "teams" / ".kafkaform" / "cache.yaml").write_text("secret")
+    (folder / "teams" / "again").symlink_to(folder / "teams")
+    (folder / "teams" / "f.yaml").symlink_to("e.yaml")
+    return folder
+
+
+PATTERNS = {
+    "*.yaml": ("e.yaml", "f.yaml"),
+    "*/*.yaml": ("billing/a.yaml", "shop/d.yaml"),
+    "**/*.yaml": ("billing/a.yaml", "e.yaml", "f.yaml", "shop/d.yaml", "shop/eu/c.yaml"),
+    "shop/**": ("shop/d.yaml", "shop/eu/c.yaml"),
+    "{billing,shop}/[a-c].y*ml": ("billing/a.yaml", "billing/b.yml"),
+    "./?.yaml": ("e.yaml", "f.yaml"),
+    "[!e].yaml": ("f.yaml",),
+    "**/\\\\*.yaml": (),
+    "e.yaml": ("e.yaml",),
+    "E.yaml": (),
+}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_file_sets(teams: Path, pattern: str) -> None:
+    """Patterns name regular files; neither folders behind links nor closed ones are entered."""
+    text = f'output "o" {{ value = fileset("teams", "{pattern}") }}\n'
+    found = sound(text, read=confined(teams.parent, teams))
+    assert found.outputs[0].value == PATTERNS[pattern]
+
+
+def test_a_file_set_is_part_of_the_digest(teams: Path) -> None:
+    """Another file that matches is another configuration; one that does not match is none."""
+    text = 'output "o" { value = fileset("teams", "**/*.yaml") }\n'
+    digests = []
+    for name in ("note.txt", "g.yaml"):
+        digests.append(sound(text, read=confined(teams.parent, teams)).digest)
+        (teams / "teams" / name).write_text("")
+    digests.append(sound(text, read=confined(teams.parent, teams)).digest)
+    assert digests[0] == digests[1] != digests[2]
+
+
+BAD_SETS = {
+    ("..", "../*"): "a pattern names files below the folder",
+    ("../..", "*"): "leads out of the root",
+    (".", "/etc/*"): "a pattern names files below the folder",
+    (".", "li*"): '"link" leads out of the root',
+    ("../.git", "*"): "may not read",
+    ("nope", "*"): 'there is no folder "nope"',
+    ("note.tmpl", "*"): "cannot be read: not a directory",
+    (".", "{a,b"): "a brace of the pattern is not closed",
+    (".", ""): "a pattern names files below the folder",
+}
+
+
+@pytest.mark.parametrize(("path", "pattern"), BAD_SETS)
+def test_refused_sets(folder: Path, path: str, pattern: str) -> None:
+    """What leads out, and what is no pattern, is refused with the reason."""
+    text = f'locals {{ a = fileset("{path}", "{pattern}") }}\n'
+    (fault,) = desired(text, read=confined(folder.parent, folder)).diagnostics
+    assert BAD_SETS[path, pattern] in fault.detail
+    assert str(folder) not in fault.detail
+
+
+def test_a_link_that_leads_to_itself(folder: Path) -> None:
+    """Such a link is a fault like any other."""
+    (folder / "loop").symlink_to("loop")
+    (fault,) = desired('locals { a = file("loop") }', read=confined(folder, folder)).diagnostics
+    assert "loop" in fault.detail

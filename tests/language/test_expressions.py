@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafkaform.language.faults import EvalError
-from kafkaform.language.values import MapVal, Null, ObjectVal, TupleVal
+from kafkaform.language.values import SENSITIVE, MapVal, Marked, Null, ObjectVal, TupleVal
 
 from .example import evaluate, plain
 
@@ -105,6 +105,27 @@ def test_types_of_results() -> None:
     null = evaluate('true ? null : "a"')
     assert isinstance(null, Null)
     assert str(null.type) == "string"
+
+
+def test_marks_of_both_results_follow_a_condition() -> None:
+    """Whether a result is sensitive does not depend on which side is chosen."""
+    for text in (
+        'true ? "a" : sensitive("b")',
+        'sensitive(true) ? "a" : "b"',
+        '"%{ if true }a%{ else }${sensitive("b")}%{ endif }"',
+        '"%{ if false }${sensitive("b")}%{ endif }"',
+    ):
+        found = evaluate(text)
+        assert isinstance(found, Marked)
+        assert found.marks == {SENSITIVE}
+    assert evaluate('"%{ if true }a%{ else }${nope}%{ endif }"') == "a"
+
+
+def test_unlike_results_are_named_by_their_types() -> None:
+    """Two lists that do not fit are told apart."""
+    with pytest.raises(EvalError) as caught:
+        evaluate("true ? [1] : [true]")
+    assert caught.value.detail == "One is tuple([number]), the other is tuple([bool])."
 
 
 def test_names_of_loops_hide_roots() -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
+import runpy
+from pathlib import Path
 from typing import Any
+from uuid import NAMESPACE_DNS, uuid5
 
 import pytest
 
 from kafkaform.language.faults import EvalError, LimitError
+from kafkaform.language.forms import FORMS
 from kafkaform.language.functions import function_table
 
 from .example import evaluate, plain
 
+_DATE = "Sat, 31 Jan 26 o'clock 3PM"
 RESULTS: list[tuple[str, Any]] = [
     ('retention("7d")', 604_800_000),
     ('retention("1d12h")', 129_600_000),
@@ -76,6 +83,33 @@ RESULTS: list[tuple[str, Any]] = [
     ("pow(2, 10)", 1024),
     ('transpose({ a = ["x"], b = ["x"] })', {"x": ("a", "b")}),
     ('urlencode("a b&c")', "a+b%26c"),
+    ('bytes("2TiB")', 2 * 1024**4),
+    ('bytes("1kB 24B")', 1_024),
+    ('basename("a/b.txt")', "b.txt"),
+    ('basename("a/b/")', "b"),
+    ('dirname("a/b/../c.txt")', "a"),
+    ('dirname("c.txt")', "."),
+    ("setsymmetricdifference([1, 2], [2, 3])", (1, 3)),
+    ('textencodebase64("ü", "UTF-16LE")', "/AA="),
+    ('textdecodebase64("/A==", "ISO-8859-1")', "ü"),
+    ('base64sha256("")', "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="),
+    ('uuidv5("dns", "kafka.example")', str(uuid5(NAMESPACE_DNS, "kafka.example"))),
+    ("formatdate(\"EEE, D MMM YY 'o''clock' HAA\", \"2026-01-31T15:04:05Z\")", _DATE),
+    ('formatdate("ZZZZZ", "2026-01-31T15:04:05-03:30")', "-03:30"),
+    ('timeadd("2026-01-31T23:59:59.5+01:00", "500ms")', "2026-02-01T00:00:00+01:00"),
+    ('timeadd("2026-03-01T00:00:00Z", "-1h30m")', "2026-02-28T22:30:00Z"),
+    ('timecmp("2026-01-01T00:00:00.1Z", "2026-01-01T01:00:00.09+01:00")', 1),
+    ('cidrhost("10.0.0.0/8", -2)', "10.255.255.254"),
+    ('cidrhost("2001:db8::/64", 16)', "2001:db8::10"),
+    ('cidrsubnet("fe80::/48", 16, 6)', "fe80:0:0:6::/64"),
+    ('cidrsubnets("10.0.0.0/21", 3, 7, 3)', ("10.0.0.0/24", "10.0.1.0/28", "10.0.2.0/24")),
+    ('cidrcontains("10.0.0.0/8", "10.1.0.0/16")', True),
+    ('cidrcontains("10.1.0.0/16", "10.0.0.0/8")', False),
+    ("assumelistlength([1, 2], 1, 2)", (1, 2)),
+    ('templatestring("%%{ for x in xs }<$${x}>%%{ endfor }", { xs = [1, 2] })', "<1><2>"),
+    ('templatestring("$${xs}", { xs = [1, 2] })', (1, 2)),
+    ('yamldecode("a: [1, x, yes, ~, 0x1f, 1.50]")', {"a": (1, "x", True, None, 31, 1.5)}),
+    ('yamldecode("2026-1-31")', "2026-01-31T00:00:00Z"),
 ]
 
 
@@ -100,6 +134,28 @@ REFUSALS = [
     ("sum([])", "at least one number"),
     ('secret_env("a b")', "not the name of an environment variable"),
     ('file("x")', "turned off"),
+    ('fileset(".", "*")', "turned off"),
+    ('retention("1y")', "expected an amount and a unit (ms, s, m, h, d, w)"),
+    ('csvdecode("a,b\\n1,x\\"y\\n")', "a quote or break in line 2"),
+    ('csvdecode("a,b\\n1")', "row 2 has 1 fields instead of 2"),
+    ('formatdate("YYY", "2026-01-31T00:00:00Z")', "YYY is no verb"),
+    ('timecmp("2026-02-30T00:00:00Z", "2026-01-31T00:00:00Z")', "expected a time such as"),
+    ('timeadd("2026-01-31T00:00:00Z", "1d")', "expected amounts and units"),
+    ('timeadd("9999-12-31T00:00:00Z", "24h")', "the year of the result"),
+    ('cidrhost("10.0.0.1", 1)', "expected a range of addresses"),
+    ('cidrhost("10.0.0.0/30", 4)', "the range has only 4 addresses"),
+    ('cidrnetmask("2001:db8::/32")', "only a range of IPv4 addresses"),
+    ('cidrsubnet("10.0.0.0/30", 3, 0)', "the prefix can become 0 to 2 bits longer"),
+    ('cidrsubnets("10.0.0.0/30", 1, 1, 1)', "there is no room left"),
+    ('cidrcontains("10.0.0.0/8", "::1")', "one is IPv4 and the other is IPv6"),
+    ("assumelistlengthmin([1], 2)", "it has 1 elements, fewer than 2"),
+    ("assumemaplengthmax({ a = 1 }, 0)", "it has 1 elements, more than 0"),
+    ('assumeequal("a", "b")', "the value is not the expected one"),
+    ("assumenotnull(null)", "it is null"),
+    ('textencodebase64("a", "idna")', "there is no such character set"),
+    ('textencodebase64("a", "hex_codec")', "there is no such character set"),
+    ('base64gunzip("aGVsbG8=")', "packed by gzip"),
+    ('yamldecode("a: [1")', "the text is not YAML in line 1"),
 ]
 
 
@@ -112,11 +168,17 @@ def test_refusals(text: str, reason: str) -> None:
     assert reason in caught.value.detail
 
 
+def _bomb() -> str:
+    """Two megabytes of zeros, packed into two kilobytes."""
+    return base64.b64encode(gzip.compress(bytes(2 * 1024 * 1024))).decode()
+
+
 LIMITED = [
     "range(1000000)",
     "setproduct(range(1000), range(1000))",
     "pow(10, 100000)",
     f'regex("(a|aa)+$", "{"a" * 60}b")',
+    f'base64gunzip("{_bomb()}")',
 ]
 
 
@@ -128,7 +190,18 @@ def test_limits(text: str) -> None:
 
 
 def test_every_function_says_how_to_call_it() -> None:
-    """Names are lower case, and parameters have names."""
+    """Names are lower case, parameters have names, and one sentence says what it yields."""
     for name, function in function_table().items():
         assert name == function.name == name.lower()
         assert function.usage().startswith(f"{name}(")
+        assert function.doc.endswith(".")
+        assert "\n" not in function.doc
+
+
+def test_the_list_of_functions_is_true() -> None:
+    """docs/functions.md holds exactly what docs/functions.py makes today, each function once."""
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    text = (docs / "functions.md").read_text(encoding="utf-8")
+    assert text == runpy.run_path(str(docs / "functions.py"))["page"](), "run docs/functions.py"
+    for name in (*function_table(), *FORMS):
+        assert text.count(f"| `{name}(") == 1

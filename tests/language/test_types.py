@@ -75,6 +75,8 @@ UNIFIED = [
     (["{ a = 1 }", "{ a = true }"], "None"),
     (["{ a = 1 }", "{ b = 2 }"], "map(number)"),
     (["[1]", "{}"], "None"),
+    (["tolist([[1]])", '[["a", "b"]]'], "list(list(string))"),
+    (["[{ a = 1 }, null]", "tolist([])"], "None"),
     (['tolist(["a"])', "[1]"], "list(string)"),
 ]
 

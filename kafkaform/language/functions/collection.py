@@ -1,11 +1,11 @@
-"""Functions that pick from and rearrange lists, maps, tuples and objects."""
+"""Functions that pick from and rearrange lists, tuples and sets."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any
 
-from ...core.schema import ANY, NUMBER, STRING, list_of
+from ...core.schema import ANY, NUMBER, STRING
 from ..convert import convert
 from ..faults import FunctionFault, LimitFault
 from ..limits import LIMITS
@@ -13,15 +13,11 @@ from ..numbers import Number, add
 from ..types import describe_value
 from ..unify import unify
 from ..values import (
-    EMPTY_OBJECT,
     FIELDS,
     SEQUENCES,
     UNMARKED,
-    Fields,
     ListVal,
-    MapVal,
     Null,
-    ObjectVal,
     Sequence,
     SetVal,
     TupleVal,
@@ -32,7 +28,7 @@ from ..values import (
     unmark,
     with_marks,
 )
-from .spec import Function, Param, any_list, number, string, strings, value
+from .spec import Function, any_list, number, strings, value
 from .string import graphemes, whole
 
 
@@ -41,13 +37,6 @@ def sequence(given: Val, argument: int = 0) -> Sequence:
     if isinstance(given, SEQUENCES):
         return given
     raise FunctionFault(f"a list is needed, this is {describe_value(given)}", argument)
-
-
-def mapping(given: Val, argument: int = 0) -> Fields:
-    """The argument as a map or object. Raises FunctionFault."""
-    if isinstance(given, FIELDS):
-        return given
-    raise FunctionFault(f"a map or object is needed, this is {describe_value(given)}", argument)
 
 
 def _like(source: Sequence, items: tuple[Val, ...]) -> Val:
@@ -63,33 +52,6 @@ def _length(given: Val) -> Val:
     if isinstance(given, SEQUENCES):
         return len(given.items)
     raise FunctionFault("a string or a collection is needed", 0)
-
-
-def _lookup(given: Val, key: str, *default: Val) -> Val:
-    source = mapping(given)
-    if len(default) > 1:
-        raise FunctionFault("it takes a map, a key and perhaps a default", 2)
-    fallback = [
-        convert(each, source.element) if isinstance(source, MapVal) else each for each in default
-    ]
-    if key in source.fields:
-        return source.fields[key]
-    if not fallback:
-        raise FunctionFault("the key is not there and no default is given", 1)
-    return fallback[0]
-
-
-def _merge(*maps: Val) -> Val:
-    fields: dict[str, Val] = {}
-    kinds = set()
-    for index, each in enumerate(maps):
-        if isinstance(each, Null) and each.type.kind in ("map", "object", "any"):
-            each = each if each.type.kind == "map" else EMPTY_OBJECT
-        else:
-            fields.update(mapping(each, index).fields)
-        kinds.add(type_of(each))
-    only = kinds.pop() if len(kinds) == 1 else None
-    return MapVal(only.element, fields) if only and only.element else ObjectVal(fields)
 
 
 def _concat(*lists: Val) -> Val:
@@ -121,34 +83,6 @@ def _flatten(given: Val) -> Val:
         if len(items) + len(waiting) > LIMITS.elements:
             raise LimitFault(f"the result has more than {LIMITS.elements:,} elements")
     return with_marks(TupleVal(tuple(items)), marks)
-
-
-def _keys(given: Val) -> Val:
-    source = mapping(given)
-    names = tuple(sorted(source.fields))
-    return TupleVal(names) if isinstance(source, ObjectVal) else ListVal(STRING, names)
-
-
-def _values(given: Val) -> Val:
-    source = mapping(given)
-    items = tuple(source.fields[name] for name in sorted(source.fields))
-    return TupleVal(items) if isinstance(source, ObjectVal) else ListVal(source.element, items)
-
-
-def _zipmap(keys: ListVal, given: Val) -> Val:
-    source = sequence(given, 1)
-    if isinstance(source, SetVal):
-        raise FunctionFault("a set has no order; use tolist(…) first", 1)
-    if len(keys.items) != len(source.items):
-        raise FunctionFault(f"there are {len(keys.items)} keys and {len(source.items)} values")
-    fields, marks = {}, UNMARKED
-    for key, item in zip(keys.items, source.items, strict=True):
-        name, own = unmark(key)
-        if not isinstance(name, str):
-            raise FunctionFault("a key is null", 0)
-        fields[name], marks = item, marks | own
-    made = ObjectVal(fields) if isinstance(source, TupleVal) else MapVal(source.element, fields)
-    return with_marks(made, marks)
 
 
 def _contains(given: Val, wanted: Val) -> Val:
@@ -263,46 +197,97 @@ def _matchkeys(source: ListVal, keys: ListVal, wanted: ListVal) -> Val:
     return ListVal(source.element, tuple(found))
 
 
-def _transpose(given: Val) -> Val:
-    turned: dict[str, list[Val]] = {}
-    for name, items in sorted(mapping(given).fields.items()):
-        listed = convert(items, list_of(STRING))
-        for item in sequence(listed).items:
-            if not isinstance(item, str):
-                raise FunctionFault("a list holds null", 0)
-            turned.setdefault(item, []).append(name)
-    element = list_of(STRING)
-    return MapVal(element, {name: ListVal(STRING, tuple(found)) for name, found in turned.items()})
-
-
 FUNCTIONS = (
-    Function("chunklist", _chunklist, (any_list(), number("size")), passes=True),
-    Function("coalescelist", _coalescelist, (), value("lists", null=True), passes=True),
-    Function("compact", _compact, (strings(),)),
-    Function("concat", _concat, (), value("lists"), passes=True),
-    Function("contains", _contains, (value("list"), value("value", null=True))),
-    Function("distinct", _distinct, (any_list(),)),
-    Function("element", _element, (value("list"), number("index")), passes=True, cost=0),
-    Function("flatten", _flatten, (value("list"),), passes=True),
-    Function("index", _index, (value("list"), value())),
-    Function("keys", _keys, (value("map"),), passes=True),
-    Function("length", _length, (value(),), passes=True, cost=0),
     Function(
-        "lookup",
-        _lookup,
-        (value("map"), string("key")),
-        Param("default", null=True, marked=True),
+        "chunklist",
+        "The list cut into lists of at most `size` elements.",
+        _chunklist,
+        (any_list(), number("size")),
+        passes=True,
+    ),
+    Function(
+        "coalescelist",
+        "The first list that is neither null nor empty.",
+        _coalescelist,
+        (),
+        value("lists", null=True),
+        passes=True,
+    ),
+    Function("compact", "The list without empty strings and nulls.", _compact, (strings(),)),
+    Function(
+        "concat",
+        "All elements of the lists, in order, as one list.",
+        _concat,
+        (),
+        value("lists"),
+        passes=True,
+    ),
+    Function(
+        "contains",
+        "Whether the list or set holds the value.",
+        _contains,
+        (value("list"), value("value", null=True)),
+    ),
+    Function(
+        "distinct", "The list without elements that occurred before.", _distinct, (any_list(),)
+    ),
+    Function(
+        "element",
+        "The element at the index; counting starts again at the end of the list.",
+        _element,
+        (value("list"), number("index")),
         passes=True,
         cost=0,
     ),
-    Function("matchkeys", _matchkeys, (any_list("values"), any_list("keys"), any_list("search"))),
-    Function("merge", _merge, (), value("maps", null=True), passes=True),
-    Function("one", _one, (value("list"),), passes=True, cost=0),
-    Function("range", _range, (), number("bounds")),
-    Function("reverse", _reverse, (value("list"),), passes=True),
-    Function("slice", _slice, (value("list"), number("start"), number("end")), passes=True),
-    Function("sort", _sort, (strings(),)),
-    Function("transpose", _transpose, (Param("map"),)),
-    Function("values", _values, (value("map"),), passes=True),
-    Function("zipmap", _zipmap, (strings("keys"), value("values")), passes=True),
+    Function(
+        "flatten",
+        "The elements of the list, and of all lists inside it, as one list.",
+        _flatten,
+        (value("list"),),
+        passes=True,
+    ),
+    Function(
+        "index",
+        "The position of the value in the list, counted from 0.",
+        _index,
+        (value("list"), value()),
+    ),
+    Function(
+        "length",
+        "How many elements a collection has, or how many characters a string.",
+        _length,
+        (value(),),
+        passes=True,
+        cost=0,
+    ),
+    Function(
+        "matchkeys",
+        "The values whose key, at the same position, is in the last list.",
+        _matchkeys,
+        (any_list("values"), any_list("keys"), any_list("search")),
+    ),
+    Function(
+        "one",
+        "The only element of the list, or null if it is empty.",
+        _one,
+        (value("list"),),
+        passes=True,
+        cost=0,
+    ),
+    Function(
+        "range",
+        "The numbers from 0 or a start up to an end that is left out, perhaps with a step.",
+        _range,
+        (),
+        number("bounds"),
+    ),
+    Function("reverse", "The list from its end.", _reverse, (value("list"),), passes=True),
+    Function(
+        "slice",
+        "The elements from start up to end, which is left out; both counted from 0.",
+        _slice,
+        (value("list"), number("start"), number("end")),
+        passes=True,
+    ),
+    Function("sort", "The strings in the order of their characters.", _sort, (strings(),)),
 )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import binascii
-import csv
-import hashlib
-import io
 import json
-from collections.abc import Callable
+import re
+import zlib
+from collections.abc import Iterator
 from decimal import Decimal
+from encodings import normalize_encoding
+from encodings.aliases import aliases
 from typing import Any
 from urllib.parse import quote_plus, unquote_plus
 
@@ -94,28 +94,104 @@ def _plain(data: Any, depth: int) -> Val:
     return number
 
 
+_FIELD = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r?\n|\Z)')
+
+
+def _csv_rows(source: str) -> Iterator[list[str]]:
+    """RFC 4180, with empty lines passed over. Raises FunctionFault for a stray quote."""
+    row: list[str] = []
+    position, end = 0, ","
+    while end:
+        field = _FIELD.match(source, position)
+        if field is None:
+            line = source.count("\n", 0, position) + 1
+            raise FunctionFault(f"the text is not CSV: a quote or break in line {line}", 0)
+        quoted, plain, end = field.groups()
+        row.append(plain if quoted is None else _unquoted(quoted))
+        position = field.end()
+        if end != ",":
+            if len(row) > 1 or quoted is not None or plain:
+                yield row
+            row = []
+
+
+def _unquoted(field: str) -> str:
+    return field.replace('""', '"').replace("\r\n", "\n")
+
+
 def _csvdecode(source: str) -> Val:
-    try:
-        rows = [row for row in csv.reader(io.StringIO(source), strict=True) if row]
-    except csv.Error as fault:
-        raise FunctionFault(f"the text is not CSV: {fault}", 0) from None
+    rows = list(_csv_rows(source))
     if not rows:
         raise FunctionFault("the first line must name the columns", 0)
     header = [text(name) for name in rows[0]]
     if len(set(header)) < len(header):
         raise FunctionFault("two columns have the same name", 0)
-    for line, row in enumerate(rows[1:], 2):
+    for number, row in enumerate(rows[1:], 2):
         if len(row) != len(header):
-            raise FunctionFault(f"row {line} has {len(row)} fields instead of {len(header)}", 0)
+            raise FunctionFault(f"row {number} has {len(row)} fields instead of {len(header)}", 0)
     items = [ObjectVal(dict(zip(header, map(text, row), strict=True))) for row in rows[1:]]
     return ListVal(ObjectVal(dict.fromkeys(header, "")).type, tuple(items))
 
 
+def unpacked(source: str) -> bytes:
+    """The bytes that base64 stands for. Raises FunctionFault."""
+    try:
+        return base64.b64decode(source, validate=True)
+    except ValueError:
+        raise FunctionFault("the text is not base64", 0) from None
+
+
 def _base64decode(source: str) -> Val:
     try:
-        return text(base64.b64decode(source, validate=True).decode())
-    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return text(unpacked(source).decode())
+    except UnicodeDecodeError:
         raise FunctionFault("the text is not base64 of UTF-8 text", 0) from None
+
+
+def _base64gunzip(source: str) -> Val:
+    """A packed text may be tiny and unpack to gigabytes, so no more than allowed is unpacked."""
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        content = unpacker.decompress(unpacked(source), LIMITS.characters)
+        if unpacker.unconsumed_tail:
+            raise LimitFault(f"the result would be longer than {LIMITS.characters:,} bytes", 0)
+        if not unpacker.eof:
+            raise ValueError
+        return text(content.decode())
+    except (zlib.error, ValueError):
+        raise FunctionFault("the text is not base64 of UTF-8 text packed by gzip", 0) from None
+
+
+def _codec(encoding: str) -> str:
+    """Python's name of a character set. Raises FunctionFault."""
+    name = normalize_encoding(encoding).lower()
+    known = aliases.get(name, name)
+    if known not in _CHARACTER_SETS:
+        raise FunctionFault("there is no such character set; UTF-16LE and CP1252 are some", 1)
+    return known
+
+
+_CHARACTER_SETS = frozenset(aliases.values()) - {"utf_16", "utf_32"}
+"""Those two say only together with a byte order mark what they mean."""
+
+
+def _textencodebase64(source: str, encoding: str) -> Val:
+    try:
+        return base64.b64encode(source.encode(_codec(encoding))).decode()
+    except LookupError:
+        raise FunctionFault("there is no such character set", 1) from None
+    except UnicodeEncodeError:
+        raise FunctionFault("the character set lacks a character of the text", 0) from None
+
+
+def _textdecodebase64(source: str, encoding: str) -> Val:
+    codec = _codec(encoding)
+    try:
+        return text(unpacked(source).decode(codec))
+    except LookupError:
+        raise FunctionFault("there is no such character set", 1) from None
+    except UnicodeDecodeError:
+        raise FunctionFault("the bytes mean nothing in this character set", 0) from None
 
 
 def _base64encode(source: str) -> Val:
@@ -132,18 +208,49 @@ def _urldecode(source: str) -> Val:
 _HEX = frozenset("0123456789abcdefABCDEF")
 
 
-def _digest(algorithm: str) -> Callable[[str], Val]:
-    return lambda source: hashlib.new(algorithm, source.encode(), usedforsecurity=False).hexdigest()
-
-
-_ALGORITHMS = ("md5", "sha1", "sha256", "sha512")
 FUNCTIONS = (
-    Function("base64decode", _base64decode, (string(),)),
-    Function("base64encode", _base64encode, (string(),)),
-    Function("csvdecode", _csvdecode, (string(),)),
-    Function("jsondecode", _jsondecode, (string(),)),
-    Function("jsonencode", to_json, (Param("value", null=True),)),
-    Function("urldecode", _urldecode, (string(),)),
-    Function("urlencode", quote_plus, (string(),)),
-    *(Function(name, _digest(name), (string(),)) for name in _ALGORITHMS),
+    Function(
+        "base64decode", "The text that was encoded in base64 (UTF-8).", _base64decode, (string(),)
+    ),
+    Function(
+        "base64gunzip",
+        "The text that was packed by gzip and encoded in base64 (UTF-8).",
+        _base64gunzip,
+        (string(),),
+    ),
+    Function("base64encode", "The text in base64 (UTF-8).", _base64encode, (string(),)),
+    Function(
+        "csvdecode",
+        "The rows of a CSV text as objects; the first line names the columns.",
+        _csvdecode,
+        (string(),),
+    ),
+    Function("jsondecode", "The value that a JSON text says.", _jsondecode, (string(),)),
+    Function(
+        "jsonencode",
+        "The value as compact JSON, with sorted names.",
+        to_json,
+        (Param("value", null=True),),
+    ),
+    Function(
+        "textdecodebase64",
+        "The text whose bytes in a character set, such as UTF-16LE, are given in base64.",
+        _textdecodebase64,
+        (string(), string("encoding")),
+    ),
+    Function(
+        "textencodebase64",
+        "The bytes of the text in a character set, such as UTF-16LE, in base64.",
+        _textencodebase64,
+        (string(), string("encoding")),
+    ),
+    Function(
+        "urldecode",
+        "The text with `%20` and the like, and plus signs, turned back.",
+        _urldecode,
+        (string(),),
+    ),
+    Function(
+        "urlencode", "The text so that it may stand in a query of a URL.", quote_plus, (string(),)
+    ),
 )

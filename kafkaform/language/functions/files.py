@@ -1,66 +1,115 @@
-"""Functions that read files; how, and how far they may reach, is decided by who passes `read`."""
+"""Functions that read files; how, and how far they may reach, is decided by who makes `Read`."""
 
 from __future__ import annotations
 
-import hashlib
+import base64
 from collections.abc import Callable
-from typing import NoReturn
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
+from ...core.canonical import digest
+from ...core.schema import STRING
 from ..faults import FunctionFault
 from ..limits import LIMITS
-from ..values import Val, text
+from ..values import Val, set_value, text
+from .digests import DIGESTS
 from .spec import Function, string
 
-Read = Callable[[str], bytes]
-"""The content of a file below the root. Raises FileNotFoundError, or PermissionError saying why
-a path is refused."""
+_Found = TypeVar("_Found")
 
-_NAMES = ("file", "fileexists", "filesha256")
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """content: the bytes of a file; names: the regular files below a folder that match a pattern,
+    relative to it and sorted. Both raise FileNotFoundError, or another OSError that says why a
+    path is refused."""
+
+    content: Callable[[str], bytes]
+    names: Callable[[str, str], tuple[str, ...]]
+
+
+def recording(read: Read, reads: dict[str, str]) -> Read:
+    """The same; `reads` gets a digest of what is found under each path, or path and pattern."""
+
+    def content(path: str) -> bytes:
+        found = read.content(path)
+        reads[path] = digest(found.hex())
+        return found
+
+    def names(folder: str, pattern: str) -> tuple[str, ...]:
+        found = read.names(folder, pattern)
+        reads[f"{folder}: {pattern}"] = digest(found)
+        return found
+
+    return Read(content, names)
 
 
 def file_functions(read: Read | None) -> tuple[Function, ...]:
     """The functions over this reader; without one each of them says that it is turned off."""
-    if read is None:
-        return tuple(Function(name, _off, (string("path"),)) for name in _NAMES)
-
-    def content(path: str) -> Val:
-        return text(decoded(path, fetched(read, path)))
-
-    def exists(path: str) -> Val:
-        try:
-            read(path)
-        except FileNotFoundError:
-            return False
-        except OSError as fault:
-            raise FunctionFault(str(fault), 0) from None
-        return True
-
-    def digest(path: str) -> Val:
-        return hashlib.sha256(fetched(read, path)).hexdigest()
-
-    calls = dict(zip(_NAMES, (content, exists, digest), strict=True))
-    return tuple(Function(name, call, (string("path"),)) for name, call in calls.items())
+    path = string("path")
+    uses: tuple[tuple[str, str, Callable[[bytes], Val]], ...] = (
+        ("file", "The text of a file (UTF-8).", _text),
+        ("filebase64", "The bytes of a file in base64.", _base64),
+        *((f"file{name}", doc.format("a file"), use) for name, doc, use in DIGESTS),
+    )
+    return (
+        *(Function(name, doc, partial(_used, read, use), (path,)) for name, doc, use in uses),
+        Function("fileexists", "Whether there is such a file.", partial(_exists, read), (path,)),
+        Function(
+            "fileset",
+            "The files below a folder that match a pattern with `*`, `**`, `?`, `[a-z]`, `{a,b}`.",
+            partial(_names, read),
+            (path, string("pattern")),
+        ),
+    )
 
 
-def _off(_: str) -> NoReturn:
-    raise FunctionFault("reading files is turned off for this run")
-
-
-def fetched(read: Read, path: str) -> bytes:
-    """The bytes of a file. Raises FunctionFault."""
+def _used(read: Read | None, use: Callable[[bytes], Val], path: str) -> Val:
     try:
-        return read(path)
+        return use(_asked(lambda: _on(read).content(path)))
     except FileNotFoundError:
         raise FunctionFault(f'there is no file "{path}"', 0) from None
+
+
+def _exists(read: Read | None, path: str) -> Val:
+    try:
+        _asked(lambda: _on(read).content(path))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _names(read: Read | None, folder: str, pattern: str) -> Val:
+    try:
+        return set_value(STRING, map(text, _asked(lambda: _on(read).names(folder, pattern))))
+    except FileNotFoundError:
+        raise FunctionFault(f'there is no folder "{folder}"', 0) from None
+
+
+def _on(read: Read | None) -> Read:
+    if read is None:
+        raise FunctionFault("reading files is turned off for this run")
+    return read
+
+
+def _asked(look: Callable[[], _Found]) -> _Found:
+    try:
+        return look()
+    except FileNotFoundError:
+        raise
     except OSError as fault:
         raise FunctionFault(str(fault), 0) from None
 
 
-def decoded(path: str, content: bytes) -> str:
-    """The bytes as text. Raises FunctionFault."""
+def _text(content: bytes) -> Val:
     if len(content) > LIMITS.characters * 4:
-        raise FunctionFault(f'the file "{path}" is too large', 0)
+        raise FunctionFault("the file is too large", 0)
     try:
-        return content.decode()
+        return text(content.decode())
     except UnicodeDecodeError:
-        raise FunctionFault(f'the file "{path}" is not UTF-8 text', 0) from None
+        raise FunctionFault("the file is not UTF-8 text", 0) from None
+
+
+def _base64(content: bytes) -> Val:
+    return base64.b64encode(content).decode()

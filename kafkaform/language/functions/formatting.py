@@ -154,6 +154,18 @@ def _formatlist(template: str, *arguments: Val) -> Val:
 
 _ARGUMENTS = Param("values", null=True)
 FUNCTIONS = (
-    Function("format", _format, (string("template"),), _ARGUMENTS),
-    Function("formatlist", _formatlist, (string("template"),), _ARGUMENTS),
+    Function(
+        "format",
+        "The template with `%s`, `%d`, `%q`, `%.2f` and other verbs filled in.",
+        _format,
+        (string("template"),),
+        _ARGUMENTS,
+    ),
+    Function(
+        "formatlist",
+        "`format` for each element of the lists, as a list.",
+        _formatlist,
+        (string("template"),),
+        _ARGUMENTS,
+    ),
 )

@@ -20,14 +20,14 @@ from ..values import (
 )
 from .spec import Function, Param
 
-_TARGETS = {
-    "tostring": STRING,
-    "tonumber": NUMBER,
-    "tobool": BOOL,
-    "tolist": list_of(ANY),
-    "toset": set_of(ANY),
-    "tomap": map_of(ANY),
-}
+_TARGETS = (
+    ("tostring", "a string", STRING),
+    ("tonumber", "a number", NUMBER),
+    ("tobool", "true or false", BOOL),
+    ("tolist", "a list, whose elements get one type", list_of(ANY)),
+    ("toset", "a set, without order and repetition", set_of(ANY)),
+    ("tomap", "a map, whose values get one type", map_of(ANY)),
+)
 
 
 def _conversion(want: Type) -> Callable[[Val], Val]:
@@ -59,11 +59,36 @@ def _coalesce(*values: Val) -> Val:
 _RAW = Param("value", ANY, null=True, marked=True)
 FUNCTIONS = (
     *(
-        Function(name, _conversion(kind), (_RAW,), passes=True, cost=CONVERSION)
-        for name, kind in _TARGETS.items()
+        Function(
+            name, f"The value as {what}.", _conversion(kind), (_RAW,), passes=True, cost=CONVERSION
+        )
+        for name, what, kind in _TARGETS
     ),
-    Function("sensitive", _sensitive, (_RAW,), passes=True, cost=0),
-    Function("nonsensitive", _nonsensitive, (_RAW,), passes=True, cost=0),
-    Function("issensitive", _issensitive, (_RAW,), passes=True, cost=0),
-    Function("coalesce", _coalesce, (), Param("values", ANY, null=True), passes=True),
+    Function(
+        "sensitive",
+        "The value, hidden wherever it would be shown.",
+        _sensitive,
+        (_RAW,),
+        passes=True,
+        cost=0,
+    ),
+    Function(
+        "nonsensitive", "The value, no longer hidden.", _nonsensitive, (_RAW,), passes=True, cost=0
+    ),
+    Function(
+        "issensitive",
+        "Whether the value, or a part of it, is hidden.",
+        _issensitive,
+        (_RAW,),
+        passes=True,
+        cost=0,
+    ),
+    Function(
+        "coalesce",
+        "The first argument that is neither null nor an empty string.",
+        _coalesce,
+        (),
+        Param("values", ANY, null=True),
+        passes=True,
+    ),
 )

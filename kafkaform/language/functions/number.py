@@ -1,8 +1,7 @@
-"""Functions over numbers, and the two that read Kafka's units."""
+"""Functions over numbers."""
 
 from __future__ import annotations
 
-import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 
@@ -12,7 +11,7 @@ from ..faults import FunctionFault, LimitFault
 from ..limits import LIMITS
 from ..numbers import PRECISION, Number, add, checked, normal
 from ..values import Null, Val
-from .spec import Function, Param, number, string, value
+from .spec import Function, Param, number, value
 
 
 def _ceil(amount: Number) -> Val:
@@ -80,54 +79,22 @@ def _parseint(text: Val, base: Number) -> Val:
     return sign * reduce(lambda total, digit: total * base + allowed.index(digit), digits, 0)
 
 
-_MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-_BYTES = {
-    "": 1,
-    "B": 1,
-    **{f"{letter}B": 1000**power for power, letter in enumerate("kMGTP", 1)},
-    "KB": 1000,
-    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGTP", 1)},
-}
-_AMOUNT = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([A-Za-z]*)")
-_FOREVER = ("forever", "unlimited", "-1")
-
-
-def _measured(text: str, units: dict[str, int], example: str) -> Val:
-    """The sum of the amounts in the text, in the smallest unit."""
-    if text in _FOREVER:
-        return -1
-    total, position = Decimal(0), 0
-    while position < len(text.rstrip()):
-        match = _AMOUNT.match(text, position)
-        if match is None or match[2] not in units:
-            known = ", ".join(unit for unit in units if unit)
-            raise FunctionFault(f"expected an amount and a unit ({known}), such as {example}", 0)
-        total += Decimal(match[1]) * units[match[2]]
-        position = match.end()
-    if not position or total != total.to_integral_value():
-        raise FunctionFault(f"it must be a whole amount, such as {example}", 0)
-    return int(total)
-
-
-def _retention(text: str) -> Val:
-    return _measured(text, _MILLISECONDS, '"7d" or "1d12h"')
-
-
-def _bytes(text: str) -> Val:
-    return _measured(text, _BYTES, '"1GiB" or "500MB"')
-
-
 FUNCTIONS = (
-    Function("abs", abs, (number(),)),
-    Function("ceil", _ceil, (number(),)),
-    Function("floor", _floor, (number(),)),
-    Function("log", _log, (number(), number("base"))),
-    Function("max", _max, (number("first"),), number("numbers")),
-    Function("min", _min, (number("first"),), number("numbers")),
-    Function("parseint", _parseint, (value("text"), number("base"))),
-    Function("pow", _pow, (number("base"), number("exponent"))),
-    Function("signum", lambda n: (n > 0) - (n < 0), (number(),)),
-    Function("sum", _sum, (Param("list"),)),
-    Function("retention", _retention, (string(),)),
-    Function("bytes", _bytes, (string(),)),
+    Function("abs", "The number without its sign.", abs, (number(),)),
+    Function("ceil", "The next whole number that is not smaller.", _ceil, (number(),)),
+    Function("floor", "The next whole number that is not larger.", _floor, (number(),)),
+    Function("log", "The logarithm of the number to the base.", _log, (number(), number("base"))),
+    Function("max", "The largest of the numbers.", _max, (number("first"),), number("numbers")),
+    Function("min", "The smallest of the numbers.", _min, (number("first"),), number("numbers")),
+    Function(
+        "parseint",
+        "The whole number that the text spells in a base from 2 to 62.",
+        _parseint,
+        (value("text"), number("base")),
+    ),
+    Function("pow", "The base raised to the exponent.", _pow, (number("base"), number("exponent"))),
+    Function(
+        "signum", "-1, 0 or 1: the sign of the number.", lambda n: (n > 0) - (n < 0), (number(),)
+    ),
+    Function("sum", "The sum of the numbers in the list or set.", _sum, (Param("list"),)),
 )

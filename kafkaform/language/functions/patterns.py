@@ -131,11 +131,21 @@ def pattern_functions() -> tuple[Function, ...]:
     """The functions over patterns, with one allowance of time for all their calls."""
     allowance = Allowance()
     calls = (
-        ("regex", _regex, ("pattern", "text")),
-        ("regexall", _regexall, ("pattern", "text")),
-        ("replace", _replace, ("text", "substring", "replacement")),
+        (
+            "regex",
+            "The first match of a pattern, or its groups as a tuple or object.",
+            _regex,
+            ("pattern", "text"),
+        ),
+        ("regexall", "A list of all matches of a pattern.", _regexall, ("pattern", "text")),
+        (
+            "replace",
+            "The text with each occurrence of a substring, or of a `/pattern/`, replaced.",
+            _replace,
+            ("text", "substring", "replacement"),
+        ),
     )
     return tuple(
-        Function(name, partial(call, allowance=allowance), tuple(map(string, params)))
-        for name, call, params in calls
+        Function(name, doc, partial(call, allowance=allowance), tuple(map(string, params)))
+        for name, doc, call, params in calls
     )

@@ -25,6 +25,16 @@ def _secret_file(path: str) -> Val:
 
 
 FUNCTIONS = (
-    Function("secret_env", _secret_env, (string("name"),)),
-    Function("secret_file", _secret_file, (string("path"),)),
+    Function(
+        "secret_env",
+        "A secret that an environment variable holds; read only when it is sent.",
+        _secret_env,
+        (string("name"),),
+    ),
+    Function(
+        "secret_file",
+        "A secret that a file holds; read only when it is sent.",
+        _secret_file,
+        (string("path"),),
+    ),
 )

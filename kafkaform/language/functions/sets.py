@@ -61,10 +61,41 @@ def _any(conditions: ListVal) -> Val:
 
 _CONDITIONS = (Param("conditions", list_of(BOOL)),)
 FUNCTIONS = (
-    Function("alltrue", _all, _CONDITIONS),
-    Function("anytrue", _any, _CONDITIONS),
-    Function("setintersection", _operation(Keys.intersection), (any_set(),), any_set("sets")),
-    Function("setproduct", _setproduct, (), value("sets"), passes=True),
-    Function("setsubtract", _operation(Keys.difference), (any_set("from"), any_set("remove"))),
-    Function("setunion", _operation(Keys.union), (any_set(),), any_set("sets")),
+    Function("alltrue", "Whether no element of the list is false or null.", _all, _CONDITIONS),
+    Function("anytrue", "Whether an element of the list is true.", _any, _CONDITIONS),
+    Function(
+        "setintersection",
+        "The elements that are in each of the sets.",
+        _operation(Keys.intersection),
+        (any_set(),),
+        any_set("sets"),
+    ),
+    Function(
+        "setproduct",
+        "Every combination of one element from each set or list.",
+        _setproduct,
+        (),
+        value("sets"),
+        passes=True,
+    ),
+    Function(
+        "setsubtract",
+        "The elements of the first set that are not in the second.",
+        _operation(Keys.difference),
+        (any_set("from"), any_set("remove")),
+    ),
+    Function(
+        "setsymmetricdifference",
+        "The elements that are in an odd number of the sets; of two: in one and not the other.",
+        _operation(Keys.symmetric_difference),
+        (any_set(),),
+        any_set("sets"),
+    ),
+    Function(
+        "setunion",
+        "The elements that are in any of the sets.",
+        _operation(Keys.union),
+        (any_set(),),
+        any_set("sets"),
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ...core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, set_of
@@ -23,23 +23,29 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """call: takes converted arguments, raises FunctionFault, ConvertFault or ValueError.
-    rest: any number of further arguments; passes: only moves its arguments around, so that they
-    may hold secrets and computed attributes; cost: steps for each element of its arguments."""
+    """doc: one sentence for the documentation; call: takes converted arguments, raises
+    FunctionFault, ConvertFault or ValueError; rest: any number of further arguments; passes: only
+    moves its arguments around, so that they may hold secrets and computed attributes; cost: steps
+    for each element of its arguments; characters: how many of them it handles in a step."""
 
     name: str
+    doc: str
     call: Callable[..., Val]
     params: tuple[Param, ...] = ()
     rest: Param | None = None
     passes: bool = False
     cost: int = 1
+    characters: int = 8
 
     def usage(self) -> str:
         """How to call it: `join(separator, lists...)`."""
         names = [param.name for param in self.params]
-        if self.rest is not None:
-            names.append(f"{self.rest.name}...")
-        return f"{self.name}({', '.join(names)})"
+        return usage(self.name, names, self.rest.name if self.rest else None)
+
+
+def usage(name: str, params: Iterable[str], rest: str | None) -> str:
+    """A call in words; rest: the name of any number of further arguments."""
+    return f"{name}({', '.join((*params, *((f'{rest}...',) if rest else ())))})"
 
 
 def string(name: str = "text") -> Param:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable
 
 import regex  # type: ignore[import-untyped]  # re with \X; has no stubs
@@ -21,9 +22,10 @@ def graphemes(source: str) -> list[str]:
     return list(map(str, regex.findall(r"\X", source)))
 
 
-def whole(amount: Number, argument: int, name: str = "it") -> int:
-    """The number as an int. Raises FunctionFault for a fraction."""
-    if not isinstance(amount, int):
+def whole(amount: Number, argument: int, name: str = "it", bits: int = 63) -> int:
+    """The number as an int. Raises FunctionFault for a fraction, and for what no computer counts
+    with: more than so many bits."""
+    if not isinstance(amount, int) or not -(2**bits) <= amount < 2**bits:
         raise FunctionFault(f"{name} must be a whole number", argument)
     return amount
 
@@ -91,21 +93,90 @@ def _trimspace(source: str) -> Val:
     return source.strip()
 
 
+def _basename(path: str) -> Val:
+    return path.rstrip("/").rpartition("/")[2] or ("/" if path else ".")
+
+
+def _dirname(path: str) -> Val:
+    folder, slash, _ = path.rpartition("/")
+    return posixpath.normpath((folder or slash) or ".")
+
+
 FUNCTIONS = (
-    Function("chomp", _chomp, (string(),)),
-    Function("endswith", str.endswith, (string(), string("suffix"))),
-    Function("indent", _indent, (number("spaces"), string())),
-    Function("join", _join, (string("separator"), strings()), strings("lists")),
-    Function("lower", _one_to_one(str.lower), (string(),)),
-    Function("split", _split, (string("separator"), string())),
-    Function("startswith", str.startswith, (string(), string("prefix"))),
-    Function("strcontains", str.__contains__, (string(), string("substring"))),
-    Function("strrev", lambda source: "".join(reversed(graphemes(source))), (string(),)),
-    Function("substr", _substr, (string(), number("offset"), number("length"))),
-    Function("title", _title, (string(),)),
-    Function("trim", lambda source, cut: source.strip(cut), (string(), string("characters"))),
-    Function("trimprefix", str.removeprefix, (string(), string("prefix"))),
-    Function("trimspace", _trimspace, (string(),)),
-    Function("trimsuffix", str.removesuffix, (string(), string("suffix"))),
-    Function("upper", _one_to_one(str.upper), (string(),)),
+    Function("basename", "The last part of a path.", _basename, (string("path"),)),
+    Function("dirname", "A path without its last part.", _dirname, (string("path"),)),
+    Function("chomp", "The text without newlines at its end.", _chomp, (string(),)),
+    Function(
+        "endswith",
+        "Whether the text ends with the suffix.",
+        str.endswith,
+        (string(), string("suffix")),
+    ),
+    Function(
+        "indent",
+        "The text with spaces before each line but the first.",
+        _indent,
+        (number("spaces"), string()),
+    ),
+    Function(
+        "join",
+        "The strings of the lists as one, with the separator between them.",
+        _join,
+        (string("separator"), strings()),
+        strings("lists"),
+    ),
+    Function("lower", "The text in lower case.", _one_to_one(str.lower), (string(),)),
+    Function(
+        "split",
+        "The parts of the text between the separators.",
+        _split,
+        (string("separator"), string()),
+    ),
+    Function(
+        "startswith",
+        "Whether the text starts with the prefix.",
+        str.startswith,
+        (string(), string("prefix")),
+    ),
+    Function(
+        "strcontains",
+        "Whether the substring occurs in the text.",
+        str.__contains__,
+        (string(), string("substring")),
+    ),
+    Function(
+        "strrev",
+        "The text from its end.",
+        lambda source: "".join(reversed(graphemes(source))),
+        (string(),),
+    ),
+    Function(
+        "substr",
+        "A part of the text: `length` characters from `offset`; -1 for all that follow.",
+        _substr,
+        (string(), number("offset"), number("length")),
+    ),
+    Function(
+        "title", "The text with the first letter of each word in upper case.", _title, (string(),)
+    ),
+    Function(
+        "trim",
+        "The text without these characters at both ends.",
+        lambda source, cut: source.strip(cut),
+        (string(), string("characters")),
+    ),
+    Function(
+        "trimprefix",
+        "The text without the prefix, if it starts with it.",
+        str.removeprefix,
+        (string(), string("prefix")),
+    ),
+    Function("trimspace", "The text without white space at both ends.", _trimspace, (string(),)),
+    Function(
+        "trimsuffix",
+        "The text without the suffix, if it ends with it.",
+        str.removesuffix,
+        (string(), string("suffix")),
+    ),
+    Function("upper", "The text in upper case.", _one_to_one(str.upper), (string(),)),
 )

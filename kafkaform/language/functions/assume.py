@@ -1,0 +1,85 @@
+"""Functions that check what a configuration assumes, and pass the value on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...core.schema import ANY, list_of, map_of, set_of
+from ..convert import convert
+from ..faults import FunctionFault
+from ..limits import LIMITS
+from ..numbers import Number, number_text
+from ..values import FIELDS, Null, Val, equal, type_of
+from .spec import Function, Param, number, string, value
+
+
+def _equal(actual: Val, expected: Val) -> Val:
+    if not equal(convert(actual, type_of(expected)), expected):
+        raise FunctionFault("the value is not the expected one", 0)
+    return expected
+
+
+def _not_null(given: Val) -> Val:
+    if isinstance(given, Null):
+        raise FunctionFault("it is null", 0)
+    return given
+
+
+def _prefix(source: str, prefix: str) -> Val:
+    if not source.startswith(prefix):
+        raise FunctionFault("the text does not start with the prefix", 0)
+    return source
+
+
+def _between(given: Val, lowest: Number = 0, highest: Number = LIMITS.elements) -> Val:
+    count = len(given.fields if isinstance(given, FIELDS) else getattr(given, "items", ()))
+    if count < lowest:
+        raise FunctionFault(f"it has {count} elements, fewer than {number_text(lowest)}", 0)
+    if count > highest:
+        raise FunctionFault(f"it has {count} elements, more than {number_text(highest)}", 0)
+    return given
+
+
+def _at_most(given: Val, highest: Number) -> Val:
+    return _between(given, highest=highest)
+
+
+_LENGTHS: tuple[tuple[str, str, Callable[..., Val], tuple[str, ...]], ...] = (
+    ("", "from `lowest` to `highest`", _between, ("lowest", "highest")),
+    ("min", "`lowest` or more", _between, ("lowest",)),
+    ("max", "`highest` or fewer", _at_most, ("highest",)),
+)
+_KINDS = (("list", list_of(ANY)), ("set", set_of(ANY)), ("map", map_of(ANY)))
+FUNCTIONS = (
+    Function(
+        "assumeequal",
+        "The expected value; an error unless the actual one equals it.",
+        _equal,
+        (value("actual", null=True), value("expected", null=True)),
+    ),
+    Function(
+        "assumenotnull",
+        "The value; an error if it is null.",
+        _not_null,
+        (value(null=True),),
+        passes=True,
+        cost=0,
+    ),
+    Function(
+        "assumestringprefix",
+        "The text; an error unless it starts with the prefix.",
+        _prefix,
+        (string(), string("prefix")),
+    ),
+    *(
+        Function(
+            f"assume{kind}length{ending}",
+            f"The {kind}; an error unless it has {words} elements.",
+            call,
+            (Param(kind, want), *map(number, names)),
+            passes=True,
+        )
+        for kind, want in _KINDS
+        for ending, words, call, names in _LENGTHS
+    ),
+)

@@ -1,0 +1,70 @@
+"""Digests of texts, and of the files that `files` reads."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from uuid import NAMESPACE_DNS, NAMESPACE_OID, NAMESPACE_URL, NAMESPACE_X500, UUID, uuid5
+
+from ..faults import FunctionFault
+from ..values import Val
+from .spec import Function, string
+
+Digest = Callable[[bytes], str]
+
+
+def _hex(algorithm: str) -> Digest:
+    return lambda content: hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
+
+
+def _base64(algorithm: str) -> Digest:
+    def run(content: bytes) -> str:
+        digest = hashlib.new(algorithm, content, usedforsecurity=False).digest()
+        return base64.b64encode(digest).decode()
+
+    return run
+
+
+DIGESTS: tuple[tuple[str, str, Digest], ...] = (
+    *(
+        (name, f"The {name.upper()} digest of {{}}, in hexadecimal digits.", _hex(name))
+        for name in ("md5", "sha1", "sha256", "sha512")
+    ),
+    *(
+        (f"base64{name}", f"The {name.upper()} digest of {{}}, in base64.", _base64(name))
+        for name in ("sha256", "sha512")
+    ),
+)
+"""Name, documentation with a gap for what is digested, and how."""
+
+_NAMESPACES = {
+    "dns": NAMESPACE_DNS,
+    "url": NAMESPACE_URL,
+    "oid": NAMESPACE_OID,
+    "x500": NAMESPACE_X500,
+}
+
+
+def _uuidv5(namespace: str, name: str) -> Val:
+    try:
+        space = _NAMESPACES.get(namespace) or UUID(namespace)
+    except ValueError:
+        known = ", ".join(_NAMESPACES)
+        raise FunctionFault(f"the namespace must be {known} or a UUID", 0) from None
+    return str(uuid5(space, name))
+
+
+def _of_text(digest: Digest) -> Callable[[str], Val]:
+    return lambda source: digest(source.encode())
+
+
+FUNCTIONS = (
+    *(Function(n, doc.format("the text"), _of_text(d), (string(),)) for n, doc, d in DIGESTS),
+    Function(
+        "uuidv5",
+        "The UUID of a name in a namespace (dns, url, oid, x500 or a UUID), always the same.",
+        _uuidv5,
+        (string("namespace"), string("name")),
+    ),
+)

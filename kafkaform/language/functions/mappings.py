@@ -1,0 +1,142 @@
+"""Functions over maps and objects."""
+
+from __future__ import annotations
+
+from ...core.schema import STRING, list_of
+from ..convert import convert
+from ..faults import FunctionFault
+from ..types import describe_value
+from ..values import (
+    EMPTY_OBJECT,
+    FIELDS,
+    UNMARKED,
+    Fields,
+    ListVal,
+    MapVal,
+    Null,
+    ObjectVal,
+    SetVal,
+    TupleVal,
+    Val,
+    type_of,
+    unmark,
+    with_marks,
+)
+from .collection import sequence
+from .spec import Function, Param, string, strings, value
+
+
+def mapping(given: Val, argument: int = 0) -> Fields:
+    """The argument as a map or object. Raises FunctionFault."""
+    if isinstance(given, FIELDS):
+        return given
+    raise FunctionFault(f"a map or object is needed, this is {describe_value(given)}", argument)
+
+
+def _lookup(given: Val, key: str, *default: Val) -> Val:
+    source = mapping(given)
+    if len(default) > 1:
+        raise FunctionFault("it takes a map, a key and perhaps a default", 2)
+    fallback = [
+        convert(each, source.element) if isinstance(source, MapVal) else each for each in default
+    ]
+    if key in source.fields:
+        return source.fields[key]
+    if not fallback:
+        raise FunctionFault("the key is not there and no default is given", 1)
+    return fallback[0]
+
+
+def _merge(*maps: Val) -> Val:
+    fields: dict[str, Val] = {}
+    kinds = set()
+    for index, each in enumerate(maps):
+        if isinstance(each, Null) and each.type.kind in ("map", "object", "any"):
+            each = each if each.type.kind == "map" else EMPTY_OBJECT
+        else:
+            fields.update(mapping(each, index).fields)
+        kinds.add(type_of(each))
+    only = kinds.pop() if len(kinds) == 1 else None
+    return MapVal(only.element, fields) if only and only.element else ObjectVal(fields)
+
+
+def _keys(given: Val) -> Val:
+    source = mapping(given)
+    names = tuple(sorted(source.fields))
+    return TupleVal(names) if isinstance(source, ObjectVal) else ListVal(STRING, names)
+
+
+def _values(given: Val) -> Val:
+    source = mapping(given)
+    items = tuple(source.fields[name] for name in sorted(source.fields))
+    return TupleVal(items) if isinstance(source, ObjectVal) else ListVal(source.element, items)
+
+
+def _zipmap(keys: ListVal, given: Val) -> Val:
+    source = sequence(given, 1)
+    if isinstance(source, SetVal):
+        raise FunctionFault("a set has no order; use tolist(…) first", 1)
+    if len(keys.items) != len(source.items):
+        raise FunctionFault(f"there are {len(keys.items)} keys and {len(source.items)} values")
+    fields, marks = {}, UNMARKED
+    for key, item in zip(keys.items, source.items, strict=True):
+        name, own = unmark(key)
+        if not isinstance(name, str):
+            raise FunctionFault("a key is null", 0)
+        fields[name], marks = item, marks | own
+    made = ObjectVal(fields) if isinstance(source, TupleVal) else MapVal(source.element, fields)
+    return with_marks(made, marks)
+
+
+def _transpose(given: Val) -> Val:
+    turned: dict[str, list[Val]] = {}
+    for name, items in sorted(mapping(given).fields.items()):
+        listed = convert(items, list_of(STRING))
+        for item in sequence(listed).items:
+            if not isinstance(item, str):
+                raise FunctionFault("a list holds null", 0)
+            turned.setdefault(item, []).append(name)
+    element = list_of(STRING)
+    return MapVal(element, {name: ListVal(STRING, tuple(found)) for name, found in turned.items()})
+
+
+FUNCTIONS = (
+    Function("keys", "The keys of a map or object, sorted.", _keys, (value("map"),), passes=True),
+    Function(
+        "lookup",
+        "The value under the key, or the default if there is none.",
+        _lookup,
+        (value("map"), string("key")),
+        Param("default", null=True, marked=True),
+        passes=True,
+        cost=0,
+    ),
+    Function(
+        "merge",
+        "One map or object of all; where a key occurs twice the last one wins.",
+        _merge,
+        (),
+        value("maps", null=True),
+        passes=True,
+    ),
+    Function(
+        "transpose",
+        "A map from each string in the lists to the keys under which it stood.",
+        _transpose,
+        (Param("map"),),
+    ),
+    Function(
+        "values",
+        "The values of a map or object, in the order of its keys.",
+        _values,
+        (value("map"),),
+        passes=True,
+    ),
+    Function(
+        "zipmap",
+        "A map or object of these keys with the values at the same positions.",
+        _zipmap,
+        (strings("keys"), value("values")),
+        passes=True,
+    ),
+)

@@ -1,0 +1,63 @@
+"""The two functions that read Kafka's units: milliseconds and bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+
+from ..faults import FunctionFault
+from ..values import Val
+from .spec import Function, string
+
+_MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_BYTES = {
+    "": 1,
+    "B": 1,
+    **{f"{letter}B": 1000**power for power, letter in enumerate("kMGTP", 1)},
+    "KB": 1000,
+    **{f"{letter}iB": 1024**power for power, letter in enumerate("KMGTP", 1)},
+}
+_AMOUNT = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([A-Za-z]*)")
+_FOREVER = ("forever", "unlimited", "-1")
+
+
+def _measured(text: str, units: Mapping[str, int], example: str) -> Val:
+    """The sum of the amounts in the text, in the smallest unit."""
+    if text in _FOREVER:
+        return -1
+    total, position = Decimal(0), 0
+    while position < len(text.rstrip()):
+        match = _AMOUNT.match(text, position)
+        if match is None or match[2] not in units:
+            known = ", ".join(unit for unit in units if unit)
+            raise FunctionFault(f"expected an amount and a unit ({known}), such as {example}", 0)
+        total += Decimal(match[1]) * units[match[2]]
+        position = match.end()
+    if not position or total != total.to_integral_value():
+        raise FunctionFault(f"it must be a whole amount, such as {example}", 0)
+    return int(total)
+
+
+def _retention(text: str) -> Val:
+    return _measured(text, _MILLISECONDS, '"7d" or "1d12h"')
+
+
+def _bytes(text: str) -> Val:
+    return _measured(text, _BYTES, '"1GiB" or "500MB"')
+
+
+FUNCTIONS = (
+    Function(
+        "retention",
+        'Milliseconds of a time such as `"7d"` or `"1d12h"`; -1 for `"forever"`.',
+        _retention,
+        (string(),),
+    ),
+    Function(
+        "bytes",
+        'Bytes of a size such as `"1GiB"` (1024³) or `"500MB"` (1000²).',
+        _bytes,
+        (string(),),
+    ),
+)

@@ -1,0 +1,296 @@
+"""`yamldecode` and `yamlencode`: YAML 1.2, with the further words of go-cty-yaml (`yes`, `off`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ...core.schema import STRING
+from ..convert import convert
+from ..faults import FunctionFault, LimitFault
+from ..limits import LIMITS
+from ..numbers import Number, parse_number
+from ..values import (
+    FIELDS,
+    NULL,
+    SEQUENCES,
+    Null,
+    ObjectVal,
+    TupleVal,
+    Val,
+    size_of,
+    text,
+)
+from .dates import rfc3339
+from .encoding import unpacked
+from .spec import Function, Param, string
+
+# -- scalars
+
+
+def _forms(*words: str) -> tuple[str, ...]:
+    return tuple(form for word in words for form in (word, word.title(), word.upper()))
+
+
+_WORDS: Mapping[str, Val] = {
+    **dict.fromkeys(("", "~", *_forms("null")), NULL),
+    **dict.fromkeys(_forms("y", "yes", "true", "on"), True),
+    **dict.fromkeys(_forms("n", "no", "false", "off"), False),
+}
+_BASES = {"0o": 8, "0x": 16}
+_BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NO_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_DATE = re.compile(
+    r"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})"
+    r"(?:([Tt ])([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:\.[0-9]+)?(Z|[+-][0-9]{2}:[0-9]{2})?)?"
+)
+
+
+def _number(source: str) -> Number | None:
+    if _BASED.fullmatch(source) and len(source) <= LIMITS.digits:
+        return int(source[2:], _BASES[source[:2]])
+    return parse_number(source) if _NUMBER.fullmatch(source) else None
+
+
+def _date(source: str) -> str | None:
+    """A point in time as RFC 3339 has it, which is how the language writes one."""
+    match = _DATE.fullmatch(source)
+    if match is None or (match[4] and (match[4] == " ") == bool(match[8])):
+        return None  # with T there is an offset from UTC, with a blank there is none
+    month, day, hour, minute, second = (match[n].zfill(2) if match[n] else "00" for n in _PARTS)
+    try:
+        return rfc3339(f"{match[1]}-{month}-{day}T{hour}:{minute}:{second}{match[8] or 'Z'}")
+    except FunctionFault:
+        return None
+
+
+_PARTS = (2, 3, 5, 6, 7)
+
+
+def _bool(source: str) -> bool | None:
+    word = _WORDS.get(source)
+    return word if isinstance(word, bool) else None
+
+
+def _binary(source: str) -> str:
+    unpacked(source)
+    return source
+
+
+_TAGS: Mapping[str, Callable[[str], Val | None]] = {
+    "str": text,
+    "binary": _binary,
+    "bool": _bool,
+    "int": _number,
+    "float": _number,
+    "null": lambda source: NULL,
+    "timestamp": _date,
+}
+_PREFIX = "tag:yaml.org,2002:"
+
+
+def _plain(source: str) -> Val:
+    """What a word without quotes and tag stands for."""
+    if source in _WORDS:
+        return _WORDS[source]
+    if _NO_NUMBER.fullmatch(source):
+        raise FunctionFault("infinite numbers and NaN have no value here", 0)
+    for read in (_date, _number) if source[0] in "+-.0123456789" else ():
+        found = read(source)
+        if found is not None:
+            return found
+    return text(source)
+
+
+# -- documents
+
+
+class _Reader:
+    """Events to values. anchors: values by name; open: names whose value is not complete yet.
+
+    What an alias stands for is shared, and counts each time as if it were written out.
+    """
+
+    def __init__(self, events: Iterator[Any]) -> None:
+        self.events = events
+        self.anchors: dict[str, Val] = {}
+        self.open: set[str] = set()
+        self.count = 0
+
+    def document(self) -> Val:
+        kinds = [type(next(self.events)).__name__, type(next(self.events)).__name__]
+        if kinds[1] != "DocumentStartEvent":
+            raise FunctionFault("there is no YAML document in the text", 0)
+        value = self.value(next(self.events), LIMITS.depth)
+        next(self.events)
+        if type(next(self.events)).__name__ != "StreamEndEvent":
+            raise FunctionFault("there is more than one YAML document in the text", 0)
+        return value
+
+    def value(self, event: Any, depth: int) -> Val:
+        """depth: how many collections may still lie inside each other."""
+        kind = type(event).__name__
+        if kind == "AliasEvent":
+            return self._alias(event.anchor)
+        self._admit(1)
+        if depth < 0:
+            raise FunctionFault("the text is nested too deeply", 0)
+        if event.anchor:
+            self.open.add(event.anchor)
+        value = _READERS[kind](self, event, depth)
+        if event.anchor:
+            self.open.discard(event.anchor)
+            self.anchors[event.anchor] = value
+        return value
+
+    def _admit(self, count: int) -> None:
+        self.count += count
+        if self.count > LIMITS.elements:
+            raise LimitFault(f"the text stands for more than {LIMITS.elements:,} values", 0)
+
+    def _alias(self, name: str) -> Val:
+        if name in self.open or name not in self.anchors:
+            raise FunctionFault(f"*{name[:60]} refers to nothing that stands before it", 0)
+        self._admit(size_of(self.anchors[name]))
+        return self.anchors[name]
+
+    def scalar(self, event: Any, _: int) -> Val:
+        tag = (event.tag or "").removeprefix(_PREFIX)
+        if not tag:
+            return text(event.value) if event.style else _plain(event.value)
+        if tag not in _TAGS:
+            raise FunctionFault(f"the tag {event.tag[:60]} means nothing here", 0)
+        found = _TAGS[tag](event.value)
+        if found is None:
+            raise FunctionFault(f"a value is tagged !!{tag} and is none", 0)
+        return found
+
+    def sequence(self, event: Any, depth: int) -> Val:
+        _expect_tag(event, "seq")
+        items = []
+        while type(inner := next(self.events)).__name__ != "SequenceEndEvent":
+            items.append(self.value(inner, depth - 1))
+        return TupleVal(tuple(items))
+
+    def mapping(self, event: Any, depth: int) -> Val:
+        _expect_tag(event, "map")
+        fields: dict[str, Val] = {}
+        own: set[str] = set()
+        while type(key := next(self.events)).__name__ != "MappingEndEvent":
+            if _is_merge(key):
+                for fields_of_other in self._merged(depth):
+                    fields.update(fields_of_other)
+                continue
+            name = self._key(key)
+            if name in own:
+                raise FunctionFault(f"the key {name[:60]} occurs twice in one mapping", 0)
+            own.add(name)
+            fields[name] = self.value(next(self.events), depth - 1)
+        return ObjectVal(fields)
+
+    def _key(self, event: Any) -> str:
+        """A key is the text that is written: `n` is no false here, as it is for go-cty-yaml."""
+        if type(event).__name__ != "ScalarEvent" or isinstance(self.value(event, 0), Null):
+            raise FunctionFault("a key must be a string", 0)
+        return text(event.value)
+
+    def _merged(self, depth: int) -> Iterator[Mapping[str, Val]]:
+        """What `<<:` adds: the fields of a mapping, or of each mapping in a sequence."""
+        value = self.value(next(self.events), depth - 1)
+        for part in value.items if isinstance(value, TupleVal) else (value,):
+            if not isinstance(part, ObjectVal):
+                raise FunctionFault("only mappings can be merged into a mapping with <<", 0)
+            self._admit(len(part.fields))
+            yield part.fields
+
+
+_READERS: Mapping[str, Callable[[_Reader, Any, int], Val]] = {
+    "ScalarEvent": _Reader.scalar,
+    "SequenceStartEvent": _Reader.sequence,
+    "MappingStartEvent": _Reader.mapping,
+}
+
+
+def _expect_tag(event: Any, tag: str) -> None:
+    if event.tag not in (None, _PREFIX + tag):
+        raise FunctionFault(f"the tag {event.tag[:60]} means nothing here", 0)
+
+
+def _is_merge(event: Any) -> bool:
+    if type(event).__name__ != "ScalarEvent":
+        return False
+    return bool(
+        event.tag == f"{_PREFIX}merge" or not (event.tag or event.style or event.value != "<<")
+    )
+
+
+def _yamldecode(source: str) -> Val:
+    import yaml  # type: ignore[import-untyped]  # it takes a while, and few configurations need it
+
+    try:
+        return _Reader(yaml.parse(source, Loader=yaml.SafeLoader)).document()
+    except yaml.YAMLError as fault:
+        mark = getattr(fault, "problem_mark", None)
+        where = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise FunctionFault(f"the text is not YAML{where}", 0) from None
+
+
+# -- writing
+
+
+def _yamlencode(value: Val) -> Val:
+    import yaml
+
+    if size_of(value) > LIMITS.characters:
+        raise LimitFault("the value is too large for one string", 0)
+    events = (
+        yaml.StreamStartEvent(),
+        yaml.DocumentStartEvent(explicit=False),
+        *_events(yaml, value),
+        yaml.DocumentEndEvent(explicit=False),
+        yaml.StreamEndEvent(),
+    )
+    written = str(yaml.emit(events, Dumper=yaml.SafeDumper, allow_unicode=True))
+    return written.removeprefix("--- ")  # which the library puts before a lone empty string
+
+
+def _events(yaml: Any, value: Val) -> Iterator[Any]:
+    """yaml: the library; strings are always quoted, or literal if they have several lines."""
+    if isinstance(value, SEQUENCES):
+        yield yaml.SequenceStartEvent(None, None, implicit=True, flow_style=False)
+        for item in value.items:
+            yield from _events(yaml, item)
+        yield yaml.SequenceEndEvent()
+    elif isinstance(value, FIELDS):
+        yield yaml.MappingStartEvent(None, None, implicit=True, flow_style=False)
+        for name in sorted(value.fields):
+            yield from _events(yaml, name)
+            yield from _events(yaml, value.fields[name])
+        yield yaml.MappingEndEvent()
+    elif isinstance(value, str):
+        style = "|" if "\n" in value else '"'
+        yield yaml.ScalarEvent(None, None, (True, True), value, style=style)
+    else:
+        yield yaml.ScalarEvent(None, None, (True, True), _word(value))
+
+
+def _word(value: Val) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if isinstance(value, Null) else str(convert(value, STRING))
+
+
+FUNCTIONS = (
+    Function(
+        "yamldecode", "The value that a YAML text says.", _yamldecode, (string(),), characters=1
+    ),
+    Function(
+        "yamlencode",
+        "The value as YAML, with sorted keys.",
+        _yamlencode,
+        (Param("value", null=True),),
+        characters=1,
+    ),
+)
