@@ -6,6 +6,7 @@ import fnmatch
 import json
 import re
 from dataclasses import dataclass, replace
+from typing import Any
 
 _NAME = r"[^\W\d][\w-]*"
 _KEY = r'\[(?:"(?:[^"\\]|\\.)*"|\d+)\]'
@@ -14,12 +15,14 @@ _ADDRESS = re.compile(
     rf"(?P<type>{_NAME})\.(?P<name>{_NAME})(?P<key>{_KEY})?(?:/(?P<child>{_NAME}{_KEY}))?"
 )
 _MODULE = re.compile(rf"module\.{_NAME}(?:{_KEY})?")
+_MODULES = re.compile(rf"{_MODULE.pattern}(?:\.{_MODULE.pattern})*")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Address:
     """module: steps such as 'module.eu' or 'module.eu["a"]', outermost first; key: the
-    for_each key (str) or count index (int); child: the part a type expanded to, 'acl["…"]'."""
+    for_each key (str) or count index (int); child: the part a type expanded to, 'acl["…"]'.
+    Type and name are empty where a module itself is named: `module.eu`."""
 
     type: str
     name: str
@@ -28,22 +31,91 @@ class Address:
     child: str | None = None
 
     def __str__(self) -> str:
-        key = "" if self.key is None else f"[{json.dumps(self.key, ensure_ascii=False)}]"
+        own = (self.type, f"{self.name}{bracketed(self.key)}") if self.type else ()
         child = "" if self.child is None else f"/{self.child}"
-        return ".".join((*self.module, self.type, f"{self.name}{key}")) + child
+        return ".".join((*self.module, *own)) + child
 
     @property
     def resource(self) -> Address:
         """The block without instance key and child: `kafka_topic.orders`."""
         return replace(self, key=None, child=None)
 
+    def below(self, module: tuple[str, ...]) -> Address:
+        """The same address as seen from outside the module that it stands in."""
+        return replace(self, module=(*module, *self.module)) if module else self
+
     def contains(self, other: Address) -> bool:
-        """True if `other` is this address, one of its instances or one of its children."""
-        if (self.module, self.type, self.name) != (other.module, other.type, other.name):
+        """True if `other` is this address, one of its instances, one of its children, or in
+        this module. A module step without a key stands for all instances of the module."""
+        steps = other.module[: len(self.module)]
+        if not (len(steps) == len(self.module) and all(map(_covers, self.module, steps))):
             return False
-        return (self.key is None or same_key(self.key, other.key)) and (
-            self.child is None or self.child == other.child
+        if not self.type:
+            return True
+        return (
+            len(other.module) == len(self.module)
+            and (self.type, self.name) == (other.type, other.name)
+            and (self.key is None or same_key(self.key, other.key))
+            and (self.child is None or self.child == other.child)
         )
+
+
+def bracketed(key: str | int | None) -> str:
+    """An instance key as addresses write it: `["a"]`, `[0]`, or nothing."""
+    return "" if key is None else f"[{json.dumps(key, ensure_ascii=False)}]"
+
+
+def _covers(step: str, other: str) -> bool:
+    return step == other or step == other.partition("[")[0]
+
+
+def moved(address: Address, source: Address, target: Address) -> Address | None:
+    """What `address` is called once `source` is called `target`, or None if it stays.
+
+    A source without a key means all instances, which keep their keys, unless the target has
+    one: then it means the instance without a key (as in Terraform's `moved` blocks).
+    """
+    *outer, last = (*source.module, "") if source.type else source.module
+    if address.module[: len(outer)] != tuple(outer):
+        return None
+    if source.type:
+        return _moved_resource(address, source, target)
+    depth = len(outer)
+    if len(address.module) <= depth:
+        return None
+    step = _moved_step(address.module[depth], last, target.module[-1])
+    if step is None:
+        return None
+    rest = address.module[depth + 1 :]
+    return replace(address, module=(*target.module[:-1], step, *rest))
+
+
+def _moved_resource(address: Address, source: Address, target: Address) -> Address | None:
+    if address.resource != source.resource:
+        return None
+    if source.child is not None and source.child != address.child:
+        return None
+    key = _moved_key(address.key, source.key, target.key)
+    child = address.child if source.child is None else target.child
+    return None if key is _STAYS else replace(target, key=key, child=child)
+
+
+_STAYS: Any = object()
+
+
+def _moved_key(key: Any, source: Any, target: Any) -> Any:
+    if source is not None:
+        return target if same_key(key, source) else _STAYS
+    if target is not None:
+        return target if key is None else _STAYS
+    return key
+
+
+def _moved_step(step: str, source: str, target: str) -> str | None:
+    if "[" in source or "[" in target:
+        return target if step == source else None
+    name, bracket, key = step.partition("[")
+    return f"{target}{bracket}{key}" if name == source else None
 
 
 def same_key(one: str | int | None, other: str | int | None) -> bool:
@@ -53,6 +125,8 @@ def same_key(one: str | int | None, other: str | int | None) -> bool:
 
 def parse_address(text: str) -> Address:
     """The address that this text names. Raises ValueError with what was expected."""
+    if _MODULES.fullmatch(text.strip()):
+        return Address("", "", None, tuple(_MODULE.findall(text)))
     match = _ADDRESS.fullmatch(text.strip())
     if match is None or match["data"]:
         raise ValueError(f'{text!r} is not an address; expected TYPE.NAME or TYPE.NAME["KEY"]')

@@ -30,11 +30,13 @@ class Identity:
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
     """prevent_destroy: None = not said; ignore_changes: globs over paths such as
-    `config["retention.*"]` written `config.retention.*`, or ("*",) for all."""
+    `config["retention.*"]` written `config.retention.*`, or ("*",) for all;
+    ignore_changes_except: the same the other way round, None = not said."""
 
     prevent_destroy: bool | None = None
     adopt: bool = False
     ignore_changes: tuple[str, ...] = ()
+    ignore_changes_except: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,8 @@ class Output:
 @dataclass(frozen=True, slots=True)
 class Desired:
     """All that a configuration says. digest: over the files and variables that made it (never
-    over secret values); required_version: from the `kafkaform` block."""
+    over secret values); settles: evaluated again with what the server sets, it may say more
+    (outputs, postconditions, checks)."""
 
     declared: tuple[Declared, ...]
     providers: Mapping[str, ProviderConfig]
@@ -114,6 +117,7 @@ class Desired:
     outputs: tuple[Output, ...] = ()
     diagnostics: Diagnostics = ()
     digest: str = ""
+    settles: bool = False
 
 
 # ── observed ────────────────────────────────────────────────────────────────────────────
@@ -147,7 +151,8 @@ class Observed:
     """attributes: canonical, in the schema's shape, only what the object itself owns (a topic's
     own overrides, not inherited values); fallbacks: path ("config.retention.ms") -> the value
     that takes effect if that path is removed; moving: the target attributes while a move runs;
-    details: shown, never compared."""
+    details: shown, never compared; ticket: what `progress` and `cancel` call that move, the same
+    as the outcome that started it."""
 
     identity: Identity
     attributes: FrozenMap
@@ -155,6 +160,7 @@ class Observed:
     moving: FrozenMap | None = None
     fallbacks: FrozenMap = EMPTY
     details: FrozenMap = EMPTY
+    ticket: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,11 +243,16 @@ World = Mapping[str, InstanceWorld]
 
 # ── pending ─────────────────────────────────────────────────────────────────────────────
 
+MOVE = "move"
+"""The action of long work that is pending."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pending:
     """An intent without a terminal outcome. target: the attributes it would have made;
-    time: seconds since the epoch when the intent became durable."""
+    time: seconds since the epoch when the intent became durable.
+
+    Or long work that was not seen to end: action MOVE, the ticket as its step, no target."""
 
     identity: Identity
     run: str

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ..core.diagnostics import Diagnostic
 from ..core.schema import Attribute, ObjectSchema, Type
-from ..core.value import FrozenMap, SecretRef, Value
+from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 from ..syntax import nodes
 from ..syntax.nodes import Block, Body, Expression
-from .blocks import LATER, Spot, header
+from .blocks import Spot, header
 from .code import Code, Context, Env
 from .convert import convert, lower
+from .dynamic import Each, compile_dynamic, describe_key, iterations
 from .faults import ConvertFault, Deferred, EvalError, Place, Poisoned, as_diagnostic, error, near
+from .jsonbody import blocks_of
 from .types import describe
 from .values import (
     SECRET,
@@ -48,14 +50,23 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """A compiled body. base: every attribute with its default; blocks: nested bodies."""
+    """A compiled body. base: every attribute with its default."""
 
     schema: ObjectSchema
     place: Place
     title: str
     given: tuple[Argument, ...]
     base: FrozenMap
-    blocks: tuple[tuple[str, Arguments], ...]
+    blocks: tuple[Nested, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """A nested block. each: what a `dynamic` one is made for."""
+
+    kind: str
+    body: Arguments
+    each: Each | None = None
 
 
 def compile_arguments(
@@ -71,8 +82,13 @@ def compile_arguments(
     """Compile a body and report what the text alone shows to be wrong. meta: names that are
     not the schema's; title: how messages call the block."""
     given: dict[str, Argument] = {}
+    blocks = [block for block in body.blocks if block.type not in meta_blocks]
     for name, node in body.attributes.items():
         if name in meta:
+            continue
+        made = blocks_of(node) if name in schema.blocks else None
+        if made is not None:
+            blocks.extend(made)
             continue
         attribute = schema.find(name)
         fault = _name_fault(name, node, attribute, schema, title, meta)
@@ -88,7 +104,8 @@ def compile_arguments(
             report(fault)
         elif attribute is not None:
             given[attribute.name] = Argument(attribute, node, context.code(node.value))
-    nested = tuple(_nested(body, schema, context, title, report, meta_blocks))
+    known = (*schema.blocks, *meta_blocks)
+    nested = tuple(_nested(blocks, schema, context, title, report, known))
     base = {name: attribute.default for name, attribute in schema.attributes.items()}
     base.update(dict.fromkeys(schema.blocks))
     return Arguments(schema, place, title, tuple(given.values()), FrozenMap(base), nested)
@@ -102,17 +119,15 @@ def _name_fault(
     title: str,
     meta: tuple[str, ...],
 ) -> Diagnostic | None:
+    if attribute is not None and not attribute.computed:
+        return None
     place = Spot(node.name_range, node.excerpt)
     if attribute is None:
         if name in schema.blocks:
             return error(place, f'"{name}" is a block', advice=f"Write {name} {{ … }}.")
         advice = near(name, (*schema.names(), *meta))
         return error(place, f'{title} has no argument "{name}"', _known(schema), advice)
-    if attribute.computed:
-        return error(
-            place, f'"{name}" cannot be set', "The server sets it.", "Remove this argument."
-        )
-    return None
+    return error(place, f'"{name}" cannot be set', "The server sets it.", "Remove this argument.")
 
 
 def _known(schema: ObjectSchema) -> str:
@@ -121,44 +136,41 @@ def _known(schema: ObjectSchema) -> str:
 
 
 def _nested(
-    body: Body,
+    blocks: Iterable[Block],
     schema: ObjectSchema,
     context: Context,
     title: str,
     report: Report,
-    meta_blocks: tuple[str, ...],
-) -> Iterator[tuple[str, Arguments]]:
+    known: tuple[str, ...],
+) -> Iterator[Nested]:
     seen: set[str] = set()
-    for block in body.blocks:
-        if block.type in meta_blocks:
+    for block in blocks:
+        kind, content, each = block.type, block.body, None
+        if kind == "dynamic":
+            made = compile_dynamic(block, context, report)
+            if made is None:
+                continue
+            kind, content, each = made.kind, made.content, made.each
+        inner = schema.blocks.get(kind)
+        if inner is None or (each is None and (block.labels or kind in seen)):
+            report(_block_fault(block, kind, schema, title, known))
             continue
-        inner = schema.blocks.get(block.type)
-        if inner is None or block.labels or block.type in seen:
-            report(_block_fault(block, schema, title, (*schema.blocks, *meta_blocks)))
-            continue
-        seen.add(block.type)
-        name = f"{title} {block.type}"
-        yield (
-            block.type,
-            compile_arguments(block.body, inner, context, header(block), name, report),
-        )
+        if each is None:
+            seen.add(kind)
+        name = f"{title} {kind}"
+        body = compile_arguments(content, inner, context, header(block), name, report)
+        yield Nested(kind, body, each)
 
 
 def _block_fault(
-    block: Block, schema: ObjectSchema, title: str, known: tuple[str, ...]
+    block: Block, kind: str, schema: ObjectSchema, title: str, known: tuple[str, ...]
 ) -> Diagnostic:
-    if block.type in schema.blocks:
+    if kind in schema.blocks:
         why = "Its block takes no labels." if block.labels else "It may stand there once."
-        return error(header(block), f'{title}: "{block.type}" cannot stand here', why)
-    if block.type in LATER:
-        return error(header(block), f"{block.type} blocks are not supported yet")
-    if schema.find(block.type) is not None:
-        return error(
-            header(block), f'"{block.type}" is an argument', advice=f"Write {block.type} = {{ … }}."
-        )
-    return error(
-        header(block), f'{title} has no "{block.type}" blocks', "", near(block.type, known)
-    )
+        return error(header(block), f'{title}: "{kind}" cannot stand here', why)
+    if schema.find(kind) is not None:
+        return error(header(block), f'"{kind}" is an argument', advice=f"Write {kind} = {{ … }}.")
+    return error(header(block), f'{title} has no "{kind}" blocks', "", near(kind, known))
 
 
 # ── values ──────────────────────────────────────────────────────────────────────────────
@@ -186,16 +198,64 @@ def evaluate_arguments(
         else:
             if value is not None:
                 found[name] = value
-    for name, inner in arguments.blocks:
-        block = evaluate_arguments(inner, env, report, f"{where}.{name}")
-        found[name] = block
-        sound = sound and block is not None
+    try:
+        made = _blocks(arguments, env, report, where)
+        found.update(made or {})
+        sound = sound and made is not None
+    except Poisoned as poison:
+        poisoned = poison
     if poisoned is not None:
         raise poisoned
     for problem in _rule_faults(arguments, found) if sound else ():
         sound = False
         report(problem)
     return FrozenMap(found) if sound else None
+
+
+def _blocks(
+    arguments: Arguments, env: Env, report: Report, where: str
+) -> dict[str, FrozenMap] | None:
+    """The nested blocks, each of which may stand once; None after a fault. Raises Poisoned."""
+    found: dict[str, FrozenMap] = {}
+    stands: dict[str, str] = {}
+    sound = True
+    for nested in arguments.blocks:
+        name = f"{where}.{nested.kind}"
+        try:
+            for inner, stand in _instances(nested, env):
+                if nested.kind in stands:
+                    raise _second(nested, stands[nested.kind], stand)
+                stands[nested.kind] = stand
+                block = evaluate_arguments(nested.body, inner, report, name)
+                sound = sound and block is not None
+                found[nested.kind] = block or EMPTY
+        except EvalError as fault:
+            sound = False
+            report(as_diagnostic(fault, context=[f"while evaluating {name}"]))
+        except Deferred as deferred:
+            sound = False
+            report(deferred_fault(nested.body.place, deferred, name))
+    return found if sound else None
+
+
+def _instances(nested: Nested, env: Env) -> Iterator[tuple[Env, str]]:
+    """The environment of each block, and how messages tell it from others."""
+    if nested.each is None:
+        yield env, f"at {nested.body.place.range}"
+        return
+    for key, inner in iterations(nested.each, env):
+        env.budget.charge(1 + 2 * len(nested.body.given), nested.each.node)
+        yield inner, f"for {describe_key(key)}"
+
+
+def _second(nested: Nested, first: str, second: str) -> EvalError:
+    place = nested.body.place if nested.each is None else nested.each.node
+    return EvalError(
+        place,
+        f'"{nested.kind}" may stand there once',
+        f"It stands there {first} and {second}.",
+        "Let for_each have one element, or none.",
+    )
 
 
 def deferred_fault(place: Place, deferred: Deferred, where: str) -> Diagnostic:

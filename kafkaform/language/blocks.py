@@ -29,24 +29,49 @@ SHAPES: Mapping[str, Shape] = {
     "kafkaform": Shape(optional=("required_version",), blocks=("backend",)),
     "provider": Shape(("the provider",), open=True),
     "resource": Shape(("the type", "the name"), open=True),
+    "data": Shape(("the type", "the name"), open=True),
+    "module": Shape(("the name",), required=("source",), open=True),
     "variable": Shape(
         ("the name",),
-        optional=("type", "default", "description", "sensitive", "nullable"),
+        optional=(
+            "type",
+            "default",
+            "description",
+            "sensitive",
+            "nullable",
+            "deprecated",
+            "ephemeral",
+            "const",
+        ),
         blocks=("validation",),
     ),
     "locals": Shape(open=True),
     "output": Shape(
-        ("the name",), required=("value",), optional=("description", "sensitive", "depends_on")
+        ("the name",),
+        required=("value",),
+        optional=("description", "sensitive", "depends_on"),
+        blocks=("precondition",),
     ),
+    "check": Shape(("the name",), blocks=("data", "assert")),
     "removed": Shape(required=("from",), blocks=("lifecycle",)),
-    "import": Shape(required=("to", "id"), optional=("for_each",)),
+    "import": Shape(required=("to", "id"), optional=("for_each", "provider")),
     "moved": Shape(required=("from", "to")),
 }
-LATER = ("module", "data", "check", "dynamic")
-"""Blocks that Terraform has and this version does not."""
-VALIDATION = Shape(required=("condition", "error_message"))
+RULE = Shape(required=("condition", "error_message"))
+"""A `validation`, `precondition`, `postcondition` or `assert`."""
 REMOVED_LIFECYCLE = Shape(optional=("destroy",))
-LIFECYCLE = Shape(optional=("prevent_destroy", "adopt", "ignore_changes"))
+LIFECYCLE = Shape(
+    optional=(
+        "prevent_destroy",
+        "adopt",
+        "ignore_changes",
+        "ignore_changes_except",
+        "create_before_destroy",
+        "replace_triggered_by",
+    ),
+    blocks=("precondition", "postcondition"),
+)
+DATA_LIFECYCLE = Shape(blocks=("precondition", "postcondition"))
 BACKEND = Shape(("the kind",), open=True)
 
 
@@ -58,14 +83,32 @@ class Spot:
     excerpt: str | None
 
 
-def header(block: Block) -> Spot:
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The type and labels of a block, as a place that is looked up when it is asked for."""
+
+    block: Block
+
+    @property
+    def range(self) -> Range:
+        return self.block.header_range
+
+    @property
+    def excerpt(self) -> str | None:
+        return self.block.excerpt
+
+
+def header(block: Block) -> Header:
     """The type and labels of a block, as a place."""
-    return Spot(block.header_range, block.excerpt)
+    return Header(block)
 
 
 def shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
     """What does not fit the shape."""
     yield from _label_faults(block, shape)
+    for name in shape.required:
+        if name not in block.body.attributes:
+            yield error(header(block), f'{title(block)} needs "{name}"')
     if shape.open:
         return
     known = (*shape.required, *shape.optional)
@@ -76,9 +119,6 @@ def shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
     for inner in block.body.blocks:
         if inner.type not in shape.blocks:
             yield _unknown("block", inner.type, block, header(inner), (*shape.blocks, *known))
-    for name in shape.required:
-        if name not in block.body.attributes:
-            yield error(header(block), f'{title(block)} needs "{name}"')
 
 
 def _unknown(what: str, name: str, block: Block, place: Spot, known: Collection[str]) -> Diagnostic:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import NoReturn
 
 from ..core.value import SecretRef
 from ..syntax.nodes import Call, Expression
-from ..syntax.parse import parse_template
-from .code import Code, Context, Env
+from .code import Code, Context, Env, failing
 from .convert import CONVERSION, convert
-from .faults import ConvertFault, EvalError, FunctionFault, LimitError, LimitFault, near
+from .faults import HIDDEN, ConvertFault, EvalError, FunctionFault, LimitError, LimitFault, near
+from .forms import FORMS, compile_form
 from .functions.spec import Function, Param
 from .limits import LIMITS
-from .operators import attempt, secret_misuse
+from .operators import secret_misuse
 from .values import (
     FIELDS,
     SEQUENCES,
@@ -31,26 +29,20 @@ from .values import (
     with_marks,
 )
 
-LAZY = ("try", "can")
-"""Functions whose arguments may fail."""
-TEMPLATE_FILE = "templatefile"
-HIDDEN = "The reason is hidden since an argument is sensitive."
-SPECIAL = (*LAZY, TEMPLATE_FILE)
+SPECIAL = tuple(FORMS)
 
 
 def compile_call(node: Call, context: Context) -> Code:
+    if node.name in FORMS:
+        return compile_form(node, context)
     codes = tuple(map(context.code, node.args))
-    if node.name in LAZY and not node.expand:
-        return _compile_lazy(node, codes)
-    if node.name == TEMPLATE_FILE and not node.expand and len(codes) == 2:
-        return _compile_template_file(node, codes, context)
     function = context.functions.get(node.name)
     if function is None:
-        return _failing(unknown_function(node, context.functions))
+        return failing(unknown_function(node, context.functions))
     if not node.expand:
         fault = _arity_fault(node, function, len(codes))
         if fault is not None:
-            return _failing(fault)
+            return failing(fault)
     caller = _Caller(function, node)
     if node.expand:
         fixed = codes[:-1]
@@ -58,13 +50,6 @@ def compile_call(node: Call, context: Context) -> Code:
             [*[code(env) for code in fixed], *_expanded(node, codes[-1], env)], env
         )
     return lambda env: caller.run([code(env) for code in codes], env)
-
-
-def _failing(fault: EvalError) -> Code:
-    def run(_: Env) -> NoReturn:
-        raise fault
-
-    return run
 
 
 def unknown_function(node: Call, functions: Mapping[str, Function]) -> EvalError:
@@ -111,11 +96,11 @@ class _Caller:
                 cost += (CONVERSION - 1) * argument.size
             arguments.append(argument)
             marks |= own
-            cost += _cost(argument, function.cost)
+            cost += _cost(argument, function)
         env.budget.charge(cost, node)
         result = self._called(arguments, bool(marks))
         self._check(result)
-        env.budget.charge(_cost(result, function.cost), node)
+        env.budget.charge(_cost(result, function), node)
         return with_marks(result, marks)
 
     def _place(self, index: int | None) -> Expression:
@@ -185,55 +170,10 @@ class _Caller:
             )
 
 
-def _cost(argument: Val, each: int) -> int:
+def _cost(argument: Val, function: Function) -> int:
     """Steps for looking through an argument; characters beyond ASCII take longer to tell apart."""
     if isinstance(argument, str):
-        return len(argument) // (8 if argument.isascii() else 1)
+        return len(argument) // (function.characters if argument.isascii() else 1)
     if isinstance(argument, SEQUENCES):
-        return each * len(argument.items)
-    return each * len(argument.fields) if isinstance(argument, FIELDS) else 0
-
-
-def _compile_lazy(node: Call, codes: tuple[Code, ...]) -> Code:
-    if node.name == "can":
-        if len(codes) != 1:
-            return _failing(EvalError(node, "can() takes one argument"))
-        return lambda env: not isinstance(attempt(codes[0], env), EvalError)
-
-    def run(env: Env) -> Val:
-        last: EvalError | None = None
-        for code in codes:
-            result = attempt(code, env)
-            if not isinstance(result, EvalError):
-                return result
-            last = result
-        detail = f"The last one: {last.summary}." if last else "It has no arguments."
-        raise EvalError(node, "None of the arguments of try() can be evaluated", detail)
-
-    return run
-
-
-def _compile_template_file(node: Call, codes: tuple[Code, ...], context: Context) -> Code:
-    path_code, values_code = codes
-    content = _Caller(context.functions["file"], node)
-
-    def run(env: Env) -> Val:
-        path, (values, marks) = path_code(env), unmark(values_code(env))
-        if not isinstance(path, str) or not isinstance(values, FIELDS):
-            raise EvalError(node, "templatefile() takes a path and an object of values")
-        template, faults = parse_template(str(content.run([path], env)), path)
-        if template is None:
-            raise EvalError(node, f"{path} is not a template", faults[0].summary)
-        inner = replace(context, bound=frozenset(values.fields))
-        try:
-            result = inner.code(template)(Env({}, dict(values.fields), env.budget))
-        except LimitError:
-            raise
-        except EvalError as fault:
-            where = f"{path}:{fault.place.range.line}"
-            if marks:
-                raise EvalError(node, f"{where} cannot be evaluated", HIDDEN) from None
-            raise EvalError(node, f"{where}: {fault.summary}", fault.detail) from None
-        return with_marks(result, marks)
-
-    return run
+        return function.cost * len(argument.items)
+    return function.cost * len(argument.fields) if isinstance(argument, FIELDS) else 0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from ..syntax.nodes import Expression, Lit, walk
-from .faults import Place
+from .faults import EvalError, Place
 from .functions.spec import Function
 from .limits import Budget
 from .values import Val
@@ -47,11 +47,13 @@ ITEM = "*"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What compiling a node needs. builders: by node class; bound: names of enclosing `for`s."""
+    """What compiling a node needs. builders: by node class; bound: names of enclosing
+    `for`s; templates: how many templates that evaluate each other lie around it."""
 
     functions: Mapping[str, Function]
     builders: Mapping[type, Callable[[Any, Context], Code]]
     bound: frozenset[str] = frozenset()
+    templates: int = 0
 
     def code(self, node: Expression) -> Code:
         return self.builders[type(node)](node, self)
@@ -59,6 +61,15 @@ class Context:
     def binding(self, *names: str | None) -> Context:
         """The context inside a `for` that sets these names."""
         return replace(self, bound=self.bound.union(name for name in names if name is not None))
+
+
+def failing(fault: EvalError) -> Code:
+    """Code that raises this fault whenever it is run."""
+
+    def run(_: Env) -> NoReturn:
+        raise fault
+
+    return run
 
 
 def weight(node: Expression) -> int:

@@ -84,7 +84,7 @@ def _bool(value: Val, want: Type) -> Val:
 
 def _sequence(value: Val, want: Type) -> Val:
     element = want.element or ANY
-    if isinstance(value, ListVal | SetVal) and value.type == want:
+    if isinstance(value, ListVal | SetVal) and value.type == want == plain(want):
         return value
     if not isinstance(value, SEQUENCES):
         raise _refuse(value, want)
@@ -98,7 +98,7 @@ def _sequence(value: Val, want: Type) -> Val:
 
 def _map(value: Val, want: Type) -> Val:
     element = want.element or ANY
-    if isinstance(value, MapVal) and value.type == want:
+    if isinstance(value, MapVal) and value.type == want == plain(want):
         return value
     if not isinstance(value, MapVal | ObjectVal):
         raise _refuse(value, want)

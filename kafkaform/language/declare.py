@@ -3,100 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from ..core.address import Address
 from ..core.diagnostics import Diagnostic, Diagnostics
-from ..syntax.nodes import Attribute, Block, Expression, Lit
+from ..syntax.nodes import Block, Expression, Lit, Object
+from .addresses import spelled
 from .blocks import (
-    LATER,
+    DATA_LIFECYCLE,
     LIFECYCLE,
     REMOVED_LIFECYCLE,
+    RULE,
     SHAPES,
-    VALIDATION,
+    Shape,
     attribute,
     header,
     shape_faults,
     single,
     title,
 )
+from .declarations import (
+    CheckBlock,
+    Declarations,
+    ImportBlock,
+    ModuleBlock,
+    MovedBlock,
+    OutputBlock,
+    ProviderBlock,
+    RemovedBlock,
+    ResourceBlock,
+    VariableBlock,
+)
 from .faults import error, near, warning
 from .tree import Tree
-
-
-@dataclass(frozen=True, slots=True)
-class VariableBlock:
-    name: str
-    block: Block
-    type: Expression | None
-    default: Expression | None
-    sensitive: bool
-    nullable: bool
-    validations: tuple[Block, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderBlock:
-    """instance: `kafka` or `kafka.ALIAS`."""
-
-    name: str
-    instance: str
-    block: Block
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceBlock:
-    address: Address
-    block: Block
-    lifecycle: Block | None
-
-    def argument(self, name: str) -> Expression | None:
-        return attribute(self.block, name)
-
-
-@dataclass(frozen=True, slots=True)
-class OutputBlock:
-    name: str
-    block: Block
-    value: Expression
-    sensitive: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RemovedBlock:
-    block: Block
-    source: Expression
-    destroy: bool
-
-
-@dataclass(frozen=True, slots=True)
-class MovedBlock:
-    block: Block
-    source: Expression
-    target: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class ImportBlock:
-    block: Block
-    target: Expression
-    id: Expression
-    for_each: Expression | None
-
-
-@dataclass
-class Declarations:
-    """Everything that the files declare, by name or in the order of the files."""
-
-    variables: dict[str, VariableBlock] = field(default_factory=dict)
-    locals: dict[str, Attribute] = field(default_factory=dict)
-    providers: dict[str, ProviderBlock] = field(default_factory=dict)
-    resources: dict[Address, ResourceBlock] = field(default_factory=dict)
-    outputs: dict[str, OutputBlock] = field(default_factory=dict)
-    removed: list[RemovedBlock] = field(default_factory=list)
-    moved: list[MovedBlock] = field(default_factory=list)
-    imports: list[ImportBlock] = field(default_factory=list)
-    settings: list[Block] = field(default_factory=list)
 
 
 def declare(tree: Tree) -> tuple[Declarations, Diagnostics]:
@@ -109,6 +47,8 @@ def declare(tree: Tree) -> tuple[Declarations, Diagnostics]:
                 error(item, f'"{name}" stands outside of any block', advice=_belongs(name))
             )
         for block in file.body.blocks:
+            if block.type == "terraform" and tree.terraform:
+                continue
             faults.extend(_declare(block, found))
     return found, tuple(faults)
 
@@ -128,8 +68,6 @@ def _declare(block: Block, found: Declarations) -> Iterator[Diagnostic]:
 
 
 def _unknown_block(block: Block) -> Diagnostic:
-    if block.type in LATER:
-        return error(header(block), f"{block.type} blocks are not supported yet")
     if block.type == "terraform":
         return warning(header(block), "The terraform block is not used", advice="Remove it.")
     return error(
@@ -159,23 +97,36 @@ def _flag(block: Block, name: str, default: bool) -> tuple[bool, Diagnostics]:
     return default, (error(given, f'"{name}" must be true or false, written out'),)
 
 
+def _rules(block: Block | None, kind: str) -> tuple[tuple[Block, ...], Diagnostics]:
+    """The nested rules of a kind that have their shape, and the faults of the others."""
+    inside = () if block is None else block.body.blocks
+    rules = [inner for inner in inside if inner.type == kind]
+    faults = {id(rule): tuple(shape_faults(rule, RULE)) for rule in rules}
+    sound = tuple(rule for rule in rules if not faults[id(rule)])
+    return sound, tuple(fault for found in faults.values() for fault in found)
+
+
 def _variable(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     name = block.labels[0].text
-    sensitive, faults = _flag(block, "sensitive", False)
-    yield from faults
-    nullable, faults = _flag(block, "nullable", True)
-    yield from faults
+    flags = {}
+    for flag, usual in (("sensitive", False), ("nullable", True), ("ephemeral", False)):
+        flags[flag], faults = _flag(block, flag, usual)
+        yield from faults
     if name in found.variables:
         yield _twice(block, found.variables[name].block, f'The variable "{name}"')
         return
-    validations = []
-    for inner in (b for b in block.body.blocks if b.type == "validation"):
-        problems = list(shape_faults(inner, VALIDATION))
-        yield from problems
-        validations += [] if problems else [inner]
-    kind, default = attribute(block, "type"), attribute(block, "default")
+    validations, faults = _rules(block, "validation")
+    yield from faults
     found.variables[name] = VariableBlock(
-        name, block, kind, default, sensitive, nullable, tuple(validations)
+        name,
+        block,
+        attribute(block, "type"),
+        attribute(block, "default"),
+        flags["sensitive"],
+        flags["nullable"],
+        validations,
+        attribute(block, "deprecated"),
+        flags["ephemeral"],
     )
 
 
@@ -209,28 +160,118 @@ def _provider(block: Block, found: Declarations) -> Iterator[Diagnostic]:
 
 
 def _resource(block: Block, found: Declarations) -> Iterator[Diagnostic]:
-    address = Address(block.labels[0].text, block.labels[1].text)
-    lifecycle, faults = single(block, "lifecycle")
+    made, faults = _with_lifecycle(block, LIFECYCLE)
     yield from faults
+    for name in ("create_before_destroy", "replace_triggered_by"):
+        if made.lifecycle is not None and attribute(made.lifecycle, name) is not None:
+            yield warning(
+                made.lifecycle.body.attributes[name],
+                f'"{name}" has no effect',
+                "Nothing is ever replaced: an object is changed in place or not at all.",
+                "Remove it.",
+            )
+    if made.address in found.resources:
+        yield _twice(block, found.resources[made.address].block, str(made.address))
+    else:
+        found.resources[made.address] = made
+
+
+def _data(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+    made, faults = _with_lifecycle(block, DATA_LIFECYCLE)
+    yield from faults
+    if made.address in found.data:
+        yield _twice(block, found.data[made.address].block, f"data.{made.address}")
+    else:
+        found.data[made.address] = made
+
+
+def _with_lifecycle(block: Block, shape: Shape) -> tuple[ResourceBlock, Diagnostics]:
+    """The block as a resource or data source; a lifecycle block with faults is left out."""
+    lifecycle, faults = single(block, "lifecycle")
     if lifecycle is not None:
-        problems = list(shape_faults(lifecycle, LIFECYCLE))
-        yield from problems
+        problems = tuple(shape_faults(lifecycle, shape))
+        faults += problems
         lifecycle = None if problems else lifecycle
-    if address in found.resources:
-        yield _twice(block, found.resources[address].block, str(address))
-        return
-    found.resources[address] = ResourceBlock(address, block, lifecycle)
+    before, faults_before = _rules(lifecycle, "precondition")
+    after, faults_after = _rules(lifecycle, "postcondition")
+    address = Address(block.labels[0].text, block.labels[1].text)
+    made = ResourceBlock(address, block, lifecycle, before, after)
+    return made, (*faults, *faults_before, *faults_after)
+
+
+def _module(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+    name = block.labels[0].text
+    source = attribute(block, "source")
+    text = source.value if isinstance(source, Lit) and isinstance(source.value, str) else None
+    if source is not None and text is None:
+        yield error(source, "The source of a module must be a plain string")
+    for inner in block.body.blocks:
+        yield error(header(inner), f"{title(block)} takes arguments only")
+    providers, faults = _handed_down(attribute(block, "providers"))
+    yield from faults
+    if name in found.modules:
+        yield _twice(block, found.modules[name].block, f"module.{name}")
+    else:
+        found.modules[name] = ModuleBlock(name, block, text, providers)
+
+
+def _handed_down(
+    node: Expression | None,
+) -> tuple[Mapping[str, Expression] | None, Diagnostics]:
+    """The entries of a module's `providers`: NAME or NAME.ALIAS on both sides."""
+    if node is None:
+        return None, ()
+    if not isinstance(node, Object):
+        fault = error(node, "providers takes a map of providers", advice="{ kafka = kafka.eu }")
+        return {}, (fault,)
+    entries, faults = {}, []
+    for item in node.items:
+        name = _provider_name(item.key)
+        if name is None:
+            faults.append(error(item.key, "This does not name a provider", advice="kafka = …"))
+        else:
+            entries[name] = item.value
+    return entries, tuple(faults)
+
+
+def _provider_name(node: Expression) -> str | None:
+    if isinstance(node, Lit) and isinstance(node.value, str):
+        return node.value
+    return spelled(node)
 
 
 def _output(block: Block, found: Declarations) -> Iterator[Diagnostic]:
     name = block.labels[0].text
     sensitive, faults = _flag(block, "sensitive", False)
     yield from faults
+    rules, faults = _rules(block, "precondition")
+    yield from faults
     if name in found.outputs:
         yield _twice(block, found.outputs[name].block, f'The output "{name}"')
         return
     value = block.body.attributes["value"].value
-    found.outputs[name] = OutputBlock(name, block, value, sensitive)
+    found.outputs[name] = OutputBlock(name, block, value, sensitive, rules)
+
+
+def _check(block: Block, found: Declarations) -> Iterator[Diagnostic]:
+    name = block.labels[0].text
+    data, faults = single(block, "data")
+    yield from faults
+    made = None
+    if data is not None:
+        problems = list(shape_faults(data, SHAPES["data"]))
+        yield from problems
+        if not problems:
+            made, faults = _with_lifecycle(data, DATA_LIFECYCLE)
+            yield from faults
+    rules, faults = _rules(block, "assert")
+    yield from faults
+    if not rules and not faults:
+        yield error(header(block), f'{title(block)} needs an "assert" block')
+    if name in found.checks:
+        yield _twice(block, found.checks[name].block, f"check.{name}")
+    else:
+        found.checks[name] = CheckBlock(name, block, made, rules)
 
 
 def _removed(block: Block, found: Declarations) -> Iterator[Diagnostic]:
@@ -272,9 +313,12 @@ _DECLARERS: Mapping[str, Callable[[Block, Declarations], Iterator[Diagnostic]]] 
     "kafkaform": _settings,
     "provider": _provider,
     "resource": _resource,
+    "data": _data,
+    "module": _module,
     "variable": _variable,
     "locals": _locals,
     "output": _output,
+    "check": _check,
     "removed": _removed,
     "import": _import,
     "moved": _moved,

@@ -1,207 +1,250 @@
 """The one door out: a parsed folder, inputs and schemas become what is desired.
 
-The story: declarations → names checked → order of references → variables → locals and resources
-in that order → provider blocks → outputs, removed, moved, import → the whole checked together.
+The story: declarations of all modules → names checked → order of references → variables →
+everything in that order → removed, moved, import → checks → the whole checked together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 from ..core.canonical import digest
 from ..core.diagnostics import Diagnostic, Severity
-from ..core.resource import Declared, Desired, Identity, Output, ProviderConfig
-from ..core.schema import ObjectSchema
-from ..core.value import FrozenMap, Value
-from .arguments import compile_arguments, deferred_fault, evaluate_arguments
-from .blocks import header, title
+from ..core.resource import Declared, Desired, Identity, Output
+from ..core.value import FrozenMap
+from ..syntax.nodes import Label
+from .arguments import Report
+from .blocks import header
 from .check import Names, check_names
 from .collect import Collector
-from .declare import Declarations, ProviderBlock, declare
+from .data import DataInfo, Query
+from .declarations import Declarations, ResourceBlock
 from .evaluate import context as make_context
-from .faults import Deferred, Poisoned, error, near
+from .evaluation import check_variables, evaluate, evaluate_checks
+from .faults import Poisoned, error, near
 from .functions import function_table
-from .functions.files import Read
-from .lifecycle import Instructions, check_instructions, instructions
+from .functions.files import Read, recording
+from .functions.spec import Function
+from .graph import graph
+from .lifecycle import check_instructions, instructions
 from .limits import Budget
-from .outputs import evaluate_output
-from .resources import ResourcePlan, Settled, TypeInfo, expanded, published
-from .run import Run, evaluate, evaluate_local
+from .modules import Folders, Module, link, with_modules
+from .outputs import root_output
+from .providers import ProviderInfo
+from .references import AllUses
+from .resources import Settled, TypeInfo, expanded
+from .run import Run, Schemas
 from .scope import Unset
-from .tree import Tree, load
+from .tree import Tree
+from .tree import load as load_folder
 from .variables import Inputs, VarFile, resolve
 
-__all__ = ["Inputs", "Settled", "Tree", "TypeInfo", "VarFile", "build", "load"]
+__all__ = [
+    "DataInfo",
+    "Folders",
+    "Inputs",
+    "ProviderInfo",
+    "Query",
+    "Schemas",
+    "Settled",
+    "Tree",
+    "TypeInfo",
+    "VarFile",
+    "build",
+    "load",
+]
+
+
+def load(files: Mapping[str, bytes], folders: Folders | None = None) -> Tree:
+    """Parse a folder, and those of the modules that it calls. files: name without folder ->
+    content; folders: reads another folder."""
+    tree = load_folder(files)
+    return tree if folders is None else with_modules(tree, folders)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """run: everything that was evaluated; desired: what it says."""
+
+    run: Run
+    desired: Desired
 
 
 def build(
     tree: Tree,
     inputs: Inputs,
-    schemas: Mapping[str, TypeInfo],
-    provider_schemas: Mapping[str, ObjectSchema],
+    schemas: Schemas,
     read: Read | None = None,
     computed: Settled | None = None,
+    query: Query | None = None,
 ) -> Desired:
     """Everything that the configuration says, with all its faults.
 
-    schemas: by resource type; provider_schemas: by provider name; read: reads the files that
-    functions name, None turns them off; computed: str(address) -> attributes that the server
-    has set, for outputs.
+    read: reads the files that functions name, None turns them off; computed: str(address) ->
+    attributes that the server has set, for outputs and postconditions; query: answers data
+    sources, without it what needs them is checked for names only.
     """
-    found, structure = declare(tree)
-    reads: dict[str, str] = {}
-    table = function_table(None if read is None else _recording(read, reads))
+    return evaluated(tree, inputs, schemas, read, computed, query).desired
+
+
+def evaluated(
+    tree: Tree,
+    inputs: Inputs,
+    schemas: Schemas,
+    read: Read | None = None,
+    computed: Settled | None = None,
+    query: Query | None = None,
+) -> Built:
+    """The same, with the values of everything (see `build`)."""
+    faults, reads = Collector(), dict[str, str]()
+    linked = link(tree, tuple(schemas.providers))
+    uses = AllUses()
+    table = function_table(None if read is None else recording(read, reads))
+    faults.add_static((*tree.diagnostics, *linked.faults))
+    faults.add_static(_unknown(linked.root, schemas))
+    faults.add_static(_misnamed(linked.root, schemas, table, uses))
     context = make_context(table)
-    faults = Collector()
-    faults.add_static((*tree.diagnostics, *structure))
-    faults.add_static(_type_faults(found, schemas, provider_schemas))
-    names = Names(found, {name: info.schema for name, info in schemas.items()}, table)
-    faults.add_static(check_names(names))
-    variables = resolve(tree, found.variables, inputs, context)
+    variables = resolve(tree, linked.root.found.variables, inputs, context)
     for fault in variables.diagnostics:
         faults.add(fault)
-    run = Run(found, schemas, context, Budget(), faults, variables)
-    run.resources = {name: {} for name in schemas}
+    order = graph(linked.root, schemas.types, schemas.data, uses)
+    run = Run(order, schemas, context, Budget(), faults, variables, query, computed or {})
     evaluate(run)
-    providers = _providers(run, provider_schemas)
+    check_variables(run)
     declared = _declared(run)
-    outputs = _outputs(run, computed)
-    told = instructions(found, schemas, context, run.env(), faults.add)
-    addresses = {a: [one.declared.address for one in made] for a, made in run.made.items()}
-    check_instructions(told, found, addresses, faults.add)
+    outputs = tuple(_outputs(run))
+    told = instructions(run)
+    check_instructions(told, run)
+    evaluate_checks(run)
     if inputs.partial:
         _count_unset(run)
-    return _desired(run, tree, declared, providers, outputs, told, reads)
-
-
-def _desired(
-    run: Run,
-    tree: Tree,
-    declared: tuple[Declared, ...],
-    providers: Mapping[str, ProviderConfig],
-    outputs: tuple[Output, ...],
-    told: Instructions,
-    reads: Mapping[str, str],
-) -> Desired:
     made_of = {
         "files": FrozenMap(tree.digests),
         "read": FrozenMap(reads),
-        "variables": FrozenMap(run.variables.plain),
+        "variables": FrozenMap(variables.plain),
     }
-    return Desired(
+    desired = Desired(
         declared,
-        providers,
-        told.removed,
-        told.moved,
-        told.imports,
+        {name: config for name, config in run.providers.items() if config is not None},
+        tuple(one for one, _ in told.removed),
+        tuple(one for one, _ in told.moved),
+        tuple(one for one, _ in told.imports),
         outputs,
-        run.faults.diagnostics,
+        faults.diagnostics,
         digest(FrozenMap(made_of)),
+        any(output.deferred for output in outputs) or _has_rules(linked.root),
+    )
+    return Built(run, desired)
+
+
+def _has_rules(root: Module) -> bool:
+    """Whether any rule could wait for what a server sets."""
+    return any(
+        module.found.checks
+        or any(one.preconditions or one.postconditions for one in module.found.resources.values())
+        or any(output.preconditions for output in module.found.outputs.values())
+        for module in root.walk()
     )
 
 
-def _recording(read: Read, reads: dict[str, str]) -> Read:
-    """Notes the digest of each file that is read, as part of the configuration's own."""
-
-    def recorded(path: str) -> bytes:
-        content = read(path)
-        reads[path] = digest(content.hex())
-        return content
-
-    return recorded
+# ── what is not installed ───────────────────────────────────────────────────────────────
 
 
-def _type_faults(
-    found: Declarations,
-    schemas: Mapping[str, TypeInfo],
-    provider_schemas: Mapping[str, ObjectSchema],
+def _misnamed(
+    root: Module, schemas: Schemas, functions: Mapping[str, Function], uses: AllUses
 ) -> Iterator[Diagnostic]:
+    """Unknown names in expressions; modules of one folder say the same, so it is told once."""
+    types = {name: info.schema for name, info in schemas.types.items()}
+    data = {name: info.schema for name, info in schemas.data.items()}
+    for module in root.walk():
+        yield from check_names(Names(module, types, data, functions, uses))
+
+
+def _unknown(root: Module, schemas: Schemas) -> Iterator[Diagnostic]:
+    """Types and providers that are not installed: skipped in Terraform's files, else errors."""
+    skipped: dict[str, list[str]] = {}
+    for folder in {module.folder: module for module in root.walk()}.values():
+        for kind, name, place, known in _named(folder.found, schemas):
+            provider = name.partition("_")[0]
+            if name in known:
+                continue
+            if folder.terraform and provider not in schemas.providers:
+                skipped.setdefault(provider, []).append(str(place.range))
+            else:
+                advice = near(name, known)
+                yield error(place, f'There is no {kind} "{name}"', advice=advice)
+    for provider, places in sorted(skipped.items()):
+        yield _skipped(provider, places)
+
+
+def _named(
+    found: Declarations, schemas: Schemas
+) -> Iterator[tuple[str, str, Label, Collection[str]]]:
+    """What kind of thing each block's first label names, the name, its place, the known ones."""
     for address, resource in found.resources.items():
-        if address.type not in schemas:
-            yield error(
-                resource.block.labels[0],
-                f'There is no resource type "{address.type}"',
-                advice=near(address.type, schemas),
-            )
+        yield "resource type", address.type, resource.block.labels[0], schemas.types
+    for address, source in found.data.items():
+        yield "data source", address.type, source.block.labels[0], schemas.data
+    for check in found.checks.values():
+        if check.data is not None:
+            label = check.data.block.labels[0]
+            yield "data source", check.data.address.type, label, schemas.data
     for provider in found.providers.values():
-        if provider.name not in provider_schemas:
-            yield error(
-                provider.block.labels[0],
-                f'There is no provider "{provider.name}"',
-                advice=near(provider.name, provider_schemas),
-            )
+        yield "provider", provider.name, provider.block.labels[0], schemas.providers
+
+
+def _skipped(provider: str, places: list[str]) -> Diagnostic:
+    shown = ", ".join(places[:5]) + (f" and {len(places) - 5} more" if len(places) > 5 else "")
+    blocks = "1 block" if len(places) == 1 else f"{len(places)} blocks"
+    return Diagnostic(
+        Severity.WARNING,
+        f'{blocks} of the provider "{provider}" {"is" if len(places) == 1 else "are"} skipped',
+        f"kafkaform has no such provider. Skipped: {shown}.",
+        advice="They stay with the tool that manages them; nothing here reads or changes them.",
+    )
 
 
 # ── the rest ────────────────────────────────────────────────────────────────────────────
-
-
-def _providers(run: Run, schemas: Mapping[str, ObjectSchema]) -> Mapping[str, ProviderConfig]:
-    """Every provider instance, and the default ones that resources use without a block."""
-    configs: dict[str, ProviderConfig] = {}
-    for instance, block in run.found.providers.items():
-        if block.name in schemas:
-            config = _provider(run, block, schemas[block.name])
-            if config is not None:
-                configs[instance] = config
-    for plan in run.plans.values():
-        if plan.instance not in run.found.providers and plan.instance in schemas:
-            configs.setdefault(plan.instance, _default_provider(run, plan, schemas[plan.instance]))
-    return configs
-
-
-def _provider(run: Run, block: ProviderBlock, schema: ObjectSchema) -> ProviderConfig | None:
-    place, report = header(block.block), run.faults.add
-    arguments = compile_arguments(
-        block.block.body, schema, run.context, place, title(block.block), report, ("alias",)
-    )
-    try:
-        config = evaluate_arguments(arguments, run.env(), report, f"provider.{block.instance}")
-    except Poisoned:
-        return None
-    except Deferred as deferred:
-        report(deferred_fault(place, deferred, f"provider.{block.instance}"))
-        return None
-    if config is None:
-        return None
-    return ProviderConfig(block.name, block.instance, config, place.range)
-
-
-def _default_provider(run: Run, plan: ResourcePlan, schema: ObjectSchema) -> ProviderConfig:
-    place = header(plan.block.block)
-    missing = [name for name, a in schema.attributes.items() if a.required and a.default is None]
-    if missing:
-        run.faults.add(
-            error(
-                place,
-                f"{plan.block.address} needs the provider {plan.instance}, which is not configured",
-                f"A provider block with {', '.join(missing)} is missing.",
-                f'Write provider "{plan.instance}" {{ {missing[0]} = … }}.',
-            )
-        )
-    defaults: dict[str, Value] = {name: a.default for name, a in schema.attributes.items()}
-    defaults.update(dict.fromkeys(schema.blocks))
-    return ProviderConfig(plan.instance, plan.instance, FrozenMap(defaults), place.range)
 
 
 def _declared(run: Run) -> tuple[Declared, ...]:
     """All objects, in the order of the files; two blocks for one object are reported."""
     declared: list[Declared] = []
     owners: dict[Identity, Declared] = {}
-    for address in run.found.resources:
-        if address not in run.made:
-            continue
-        for item in expanded(run.plans[address], run.made[address], run.faults.add):
-            declared.append(item)
-            first = owners.setdefault(item.identity, item)
-            if first is not item and item.address.child is None and first.address.child is None:
-                run.faults.add(_same_object(run, first, item))
+    for steps, scopes in run.scopes.items():
+        for scope in scopes:
+            for address in scope.module.found.resources:
+                made = scope.made.get(address, Poisoned())
+                if isinstance(made, Poisoned):
+                    continue
+                plan = run.resources[steps][address]
+                run.provider(plan.instance, plan.block)
+                if not plan.info.supported:
+                    _unsupported(plan.block, scope.report)
+                    continue
+                for item in expanded(plan, made, scope.report):
+                    declared.append(item)
+                    first = owners.setdefault(item.identity, item)
+                    if first is not item and None is item.address.child is first.address.child:
+                        scope.report(_same_object(plan.block, first, item))
     return tuple(declared)
 
 
-def _same_object(run: Run, first: Declared, second: Declared) -> Diagnostic:
-    block = run.found.resources[second.address.resource].block
+def _unsupported(block: ResourceBlock, report: Report) -> None:
+    report(
+        error(
+            header(block.block),
+            f"{block.address.type} is not supported yet",
+            "Its block was checked, and it cannot be planned or applied.",
+            "Leave it to the tool that manages it now, and take it out of this folder.",
+        )
+    )
+
+
+def _same_object(block: ResourceBlock, first: Declared, second: Declared) -> Diagnostic:
     return error(
-        header(block),
+        header(block.block),
         f"{second.address} and {first.address} are the same object: {second.identity}",
         f"{first.address} is declared at {first.range}, {second.address} at {second.range}.",
         "Keep one of the two, or give them different names.",
@@ -209,33 +252,26 @@ def _same_object(run: Run, first: Declared, second: Declared) -> Diagnostic:
     )
 
 
-def _outputs(run: Run, computed: Settled | None) -> tuple[Output, ...]:
-    """Every output; with `computed`, local values are evaluated again over what it tells."""
-    if computed is not None:
-        for address, made in run.made.items():
-            found = run.resources[address.type]
-            if address.name in found:
-                found[address.name] = published(run.plans[address], made, computed)
-        env = run.env()
-        for name in list(run.locals):
-            if not isinstance(run.locals[name], Poisoned):
-                run.locals[name] = evaluate_local(run, name, env)
-    env = run.env()
-    results = (
-        evaluate_output(block, run.context, env, run.faults.add)
-        for block in run.found.outputs.values()
-    )
-    return tuple(output for output in results if output is not None)
+def _outputs(run: Run) -> Iterator[Output]:
+    root = run.root
+    for name, block in root.module.found.outputs.items():
+        output = root_output(block, root.outputs.get(name, Poisoned()), root.report)
+        if output is not None:
+            yield output
 
 
 def _count_unset(run: Run) -> None:
     unset = [name for name, value in run.variables.values.items() if isinstance(value, Unset)]
-    if unset:
-        names = ", ".join(sorted(unset))
-        run.faults.add(
-            Diagnostic(
-                Severity.WARNING,
-                f"{len(unset)} variables have no value: {names}",
-                "What depends on them was checked for names only.",
+    modules = run.graph.modules.values()
+    unread = [module.label(f"data.{one}") for module in modules for one in module.found.data]
+    told = (("variable", "no value", unset), ("data source", "not been read", unread))
+    for what, lack, names in told:
+        if names:
+            many = f"1 {what} has" if len(names) == 1 else f"{len(names)} {what}s have"
+            run.faults.add(
+                Diagnostic(
+                    Severity.WARNING,
+                    f"{many} {lack}: {', '.join(sorted(names))}",
+                    "What depends on them was checked for names only.",
+                )
             )
-        )

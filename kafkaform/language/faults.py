@@ -41,6 +41,9 @@ class EvalError(Exception):
         self.hide = hide
 
 
+HIDDEN = "The reason is hidden since an argument is sensitive."
+
+
 @contextmanager
 def hiding(hide: bool) -> Iterator[None]:
     """Inside, faults keep their place but not their reason, since it may tell a secret."""
@@ -64,6 +67,10 @@ class LimitError(EvalError):
 
 class Poisoned(Exception):
     """What is needed is faulty itself and was reported where it stands; stay silent."""
+
+
+class Skipped(Poisoned):
+    """A block that is passed over, such as another tool's; its text is the block's address."""
 
 
 class Deferred(Exception):

@@ -6,77 +6,78 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.address import Address
+from ..core.diagnostics import Range
 from ..core.resource import Import, Moved, Removed
 from ..core.schema import STRING
-from ..syntax.nodes import Block, Expression
+from ..syntax.nodes import Expression
 from .addresses import address_of
-from .arguments import Report, fit
+from .arguments import fit
 from .blocks import header
 from .code import Context, Env
-from .declare import Declarations, ImportBlock
+from .declarations import ImportBlock
 from .expand import instances
-from .faults import Deferred, EvalError, Poisoned, as_diagnostic, error, near
+from .faults import Deferred, EvalError, Place, Poisoned, as_diagnostic, error, near
+from .run import Run
 from .values import Val, marks_of
+from .within import Scope
 
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    removed: tuple[Removed, ...] = ()
-    moved: tuple[Moved, ...] = ()
-    imports: tuple[Import, ...] = ()
+    """Each with the expression to blame."""
+
+    removed: tuple[tuple[Removed, Expression], ...] = ()
+    moved: tuple[tuple[Moved, Expression], ...] = ()
+    imports: tuple[tuple[Import, Place], ...] = ()
 
 
-def instructions(
-    found: Declarations,
-    types: Mapping[str, object],
-    context: Context,
-    env: Env,
-    report: Report,
-) -> Instructions:
-    """The evaluated blocks; each fault is reported and its block left out."""
-    removed, moved = [], []
-    for item in found.removed:
-        source = _address(item.source, types, report)
-        if source is not None:
-            removed.append(Removed(source, item.destroy, header(item.block).range))
-    for move in found.moved:
-        source, target = (_address(node, types, report) for node in (move.source, move.target))
-        if source is not None and target is not None:
-            moved.append(Moved(source, target, header(move.block).range))
+def instructions(run: Run) -> Instructions:
+    """The evaluated blocks of all modules; each fault is reported and its block left out."""
+    removed: list[tuple[Removed, Expression]] = []
+    moved: list[tuple[Moved, Expression]] = []
+    for scope in (scope for scopes in run.scopes.values() for scope in scopes):
+        for item in scope.module.found.removed:
+            source = _address(item.source, run, scope)
+            if source is not None:
+                place = header(item.block).range
+                removed.append((Removed(source, item.destroy, place), item.source))
+        for move in scope.module.found.moved:
+            source, target = (_address(node, run, scope) for node in (move.source, move.target))
+            if source is not None and target is not None:
+                place = header(move.block).range
+                moved.append((Moved(source, target, place), move.source))
     imports = [
-        one for block in found.imports for one in _imports(block, types, context, env, report)
+        (one, header(block.block))
+        for block in run.root.module.found.imports
+        for one in _imports(block, run)
     ]
     return Instructions(tuple(removed), tuple(moved), tuple(imports))
 
 
-def _address(node: Expression, types: Mapping[str, object], report: Report) -> Address | None:
+def _address(node: Expression, run: Run, scope: Scope) -> Address | None:
     try:
         address = address_of(node)
-        _known_type(address, node, types)
+        _known_type(address, node, run)
     except EvalError as fault:
-        report(as_diagnostic(fault))
+        scope.report(as_diagnostic(fault))
         return None
-    return address
+    return address.below(scope.path)
 
 
-def _known_type(address: Address, node: Expression, types: Mapping[str, object]) -> None:
-    if address.type not in types:
+def _known_type(address: Address, node: Expression, run: Run) -> None:
+    types = run.schemas.types
+    if address.type and address.type not in types:
         raise EvalError(
             node, f'There is no resource type "{address.type}"', "", near(address.type, types)
         )
 
 
-def _imports(
-    block: ImportBlock,
-    types: Mapping[str, object],
-    context: Context,
-    env: Env,
-    report: Report,
-) -> Iterator[Import]:
+def _imports(block: ImportBlock, run: Run) -> Iterator[Import]:
+    env, report = run.root.env, run.root.report
     try:
-        for instance in instances(block.for_each, None, context, env):
+        for instance in instances(block.for_each, None, run.context, env):
             inner = Env({**env.roots, **instance.roots}, {}, env.budget)
-            yield _import(block, types, context, inner)
+            yield _import(block, run, run.context, inner)
     except EvalError as fault:
         report(as_diagnostic(fault))
     except Deferred as deferred:
@@ -86,7 +87,7 @@ def _imports(
         return
 
 
-def _import(block: ImportBlock, types: Mapping[str, object], context: Context, env: Env) -> Import:
+def _import(block: ImportBlock, run: Run, context: Context, env: Env) -> Import:
     def key(node: Expression) -> str | int:
         value = context.code(node)(env)
         if isinstance(value, bool) or not isinstance(value, str | int):
@@ -95,7 +96,9 @@ def _import(block: ImportBlock, types: Mapping[str, object], context: Context, e
 
     env.budget.charge(1, block.id)
     target = address_of(block.target, key)
-    _known_type(target, block.target, types)
+    _known_type(target, block.target, run)
+    if not target.type:
+        raise EvalError(block.target, "An import names one object, not a module")
     value: Val = context.code(block.id)(env)
     if marks_of(value):
         raise EvalError(block.id, "An import id cannot be sensitive", "It is shown in the plan.")
@@ -108,73 +111,100 @@ def _import(block: ImportBlock, types: Mapping[str, object], context: Context, e
 # ── against what is declared ────────────────────────────────────────────────────────────
 
 
-def check_instructions(
-    made: Instructions,
-    found: Declarations,
-    declared: Mapping[Address, Sequence[Address]],
-    report: Report,
-) -> None:
-    """Report instructions that contradict what is declared, or each other. declared: resource
-    -> its instances, of the resources without faults."""
-    exact = {str(address) for addresses in declared.values() for address in addresses}
-    blocks: Mapping[str, Block] = {str(a): r.block for a, r in found.resources.items()}
-    for removed, item in zip(made.removed, found.removed, strict=False):
-        _check_gone(removed.source, exact, blocks, item.source, "Remove that block", report)
-    for moved, move in zip(made.moved, found.moved, strict=False):
-        _check_moved(moved, move.source, exact, blocks, report)
-    faulty = found.resources.keys() - declared.keys()
-    imports = [one for one in made.imports if one.target.resource not in faulty]
-    _check_imports(imports, found, exact, report)
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """What is declared. exact: instances as text; blocks: address without key -> its place;
+    faulty: blocks whose instances are not known."""
+
+    exact: frozenset[str]
+    blocks: Mapping[Address, Range]
+    faulty: frozenset[Address]
+
+
+def check_instructions(made: Instructions, run: Run) -> None:
+    """Report instructions that contradict what is declared, or each other."""
+    standing = _standing(run)
+    for removed, node in made.removed:
+        _check_gone(removed.source, standing, node, "Remove that block", run)
+    for moved, node in made.moved:
+        _check_moved(moved, standing, node, run)
+    _check_imports(made.imports, standing, run)
+
+
+def _standing(run: Run) -> _Standing:
+    exact: set[str] = set()
+    blocks: dict[Address, Range] = {}
+    faulty: set[Address] = set()
+    for scope in (scope for scopes in run.scopes.values() for scope in scopes):
+        if scope.module.call is not None:
+            blocks[Address("", "", None, scope.path)] = scope.module.call.block.header_range
+        for address, resource in scope.module.found.resources.items():
+            here, one = address.below(scope.path), scope.made.get(address, Poisoned())
+            blocks[here] = resource.block.header_range
+            if isinstance(one, Poisoned):
+                faulty.add(here)
+            else:
+                exact.update(str(item.declared.address) for item in one)
+    return _Standing(frozenset(exact), blocks, frozenset(faulty))
 
 
 def _check_gone(
-    source: Address,
-    exact: set[str],
-    blocks: Mapping[str, Block],
-    node: Expression,
-    advice: str,
-    report: Report,
+    source: Address, standing: _Standing, node: Expression, advice: str, run: Run
 ) -> None:
-    block = blocks.get(str(source.resource))
-    if block is not None and (source.key is None or str(source) in exact):
-        report(
+    found = _declared_at(source, standing)
+    if found is not None:
+        run.faults.add(
             error(
                 node,
                 f"{source} is still declared",
-                f"Its block is at {block.header_range}.",
+                f"Its block is at {found}.",
                 f"{advice}, or this one.",
             )
         )
 
 
-def _check_moved(
-    moved: Moved,
-    node: Expression,
-    exact: set[str],
-    blocks: Mapping[str, Block],
-    report: Report,
-) -> None:
-    if moved.source == moved.target:
-        report(error(node, f"{moved.source} is moved to itself"))
-    elif moved.source.type != moved.target.type:
-        report(
-            error(node, f"A {moved.source.type} cannot become a {moved.target.type}", "Types stay.")
-        )
-    elif moved.source.resource != moved.target.resource or str(moved.source) in exact:
-        _check_gone(moved.source, exact, blocks, node, "Rename that block", report)
+def _declared_at(source: Address, standing: _Standing) -> Range | None:
+    """Where a block declares this address or something inside it."""
+    place = standing.blocks.get(source.resource)
+    if source.type and place is not None:
+        return place if source.key is None or str(source) in standing.exact else None
+    if not source.module:
+        return None
+    inside = (at for block, at in standing.blocks.items() if source.contains(block))
+    return next(inside, None) if source.key is None else None
 
 
-def _check_imports(
-    imports: Sequence[Import], found: Declarations, exact: set[str], report: Report
-) -> None:
-    places = {header(block.block).range: block for block in found.imports}
+def _check_moved(moved: Moved, standing: _Standing, node: Expression, run: Run) -> None:
+    source, target = moved.source, moved.target
+    if source == target:
+        run.faults.add(error(node, f"{source} is moved to itself"))
+    elif source.type != target.type:
+        names = (source.type or "module", target.type or "module")
+        run.faults.add(error(node, f"A {names[0]} cannot become a {names[1]}", "Types stay."))
+    elif not _same_block(source, target) or str(source) in standing.exact:
+        _check_gone(source, standing, node, "Rename that block", run)
+
+
+def _same_block(source: Address, target: Address) -> bool:
+    """Whether only instances of one block, or of one module, change their keys."""
+    if source.type:
+        return source.resource == target.resource
+    return [step.partition("[")[0] for step in source.module] == [
+        step.partition("[")[0] for step in target.module
+    ]
+
+
+def _check_imports(imports: Sequence[tuple[Import, Place]], standing: _Standing, run: Run) -> None:
     seen: dict[Address, Import] = {}
-    for one in imports:
-        place = header(places[one.range].block)
-        if str(one.target) not in exact:
-            advice = near(str(one.target), exact) or "Write a resource block for it."
-            report(error(place, f"{one.target} is imported but not declared", "", advice))
+    for one, place in imports:
+        if one.target.resource in standing.faulty:
+            continue
+        if str(one.target) not in standing.exact:
+            advice = near(str(one.target), standing.exact) or "Write a resource block for it."
+            summary = f"{one.target} is imported but not declared"
+            run.faults.add(error(place, summary, "", advice))
         if one.target in seen:
             first = seen[one.target].range
-            report(error(place, f"{one.target} is imported twice", f"The first is at {first}."))
+            summary = f"{one.target} is imported twice"
+            run.faults.add(error(place, summary, f"The first is at {first}."))
         seen.setdefault(one.target, one)

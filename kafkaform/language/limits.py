@@ -9,12 +9,14 @@ from .faults import LimitError, Place, Poisoned
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """elements: of one collection; instances: of all resources together; steps: expressions
+    """elements: of one collection; instances: of all resources and modules together; calls:
+    `module` blocks, counted in every module that has them; steps: expressions
     evaluated and elements handled in a run; characters: of one string; size: characters and
     elements of one whole value; depth: collections inside each other; digits: of a number."""
 
     elements: int = 100_000
     instances: int = 200_000
+    calls: int = 1_000
     steps: int = 5_000_000
     characters: int = 1024 * 1024
     size: int = 32 * 1024 * 1024

@@ -24,13 +24,18 @@ def normal(value: Decimal) -> Number:
     raise ValueError(f"a number may have {LIMITS.digits} digits")
 
 
+def whole(value: Decimal) -> Number:
+    """A number as written, all its digits kept: 6.0 is 6."""
+    return int(value) if value == value.to_integral_value() else value
+
+
 def parse_number(text: str) -> Number | None:
     """The number that a string spells, as `tonumber` reads it; None if it spells none."""
     if not _NUMBER.fullmatch(text) or len(text) > LIMITS.digits:
         return None
     try:
         return normal(Decimal(text))
-    except ValueError:
+    except (ValueError, InvalidOperation):  # the latter: an exponent that no Decimal can hold
         return None
 
 

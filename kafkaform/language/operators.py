@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 
-from ..core.schema import BOOL, NUMBER
+from ..core.schema import ANY, BOOL, NUMBER, Type
 from ..core.value import SecretRef
 from ..syntax.nodes import (
+    Attr,
     Binary,
     Cond,
     Expression,
@@ -24,12 +25,13 @@ from . import numbers
 from .code import Code, Context, Env, literal
 from .convert import CONVERSION, convert
 from .faults import ConvertFault, EvalError, LimitError, Place
-from .types import describe_value
+from .types import describe, describe_value
 from .unify import unify
 from .values import (
     NULL,
     UNMARKED,
     Computed,
+    Marks,
     Null,
     ObjectVal,
     TupleVal,
@@ -46,6 +48,8 @@ from .values import (
 
 def compile_lit(node: Lit, _: Context) -> Code:
     value: Val = NULL if node.value is None else node.value
+    if isinstance(value, Decimal):
+        value = numbers.whole(value)
     return lambda env: value
 
 
@@ -85,7 +89,18 @@ def _key_code(node: Expression, context: Context) -> Code:
         return lambda env: name
     if isinstance(node, Lit) and node.value is None:
         return lambda env: "null"
+    if isinstance(node, Attr):  # parsed, because the providers of a module are written so
+        return lambda env: _ambiguous(node)
     return context.code(node)
+
+
+def _ambiguous(node: Attr) -> NoReturn:
+    raise EvalError(
+        node,
+        "Ambiguous key",
+        "This can be read as a name with dots or as a reference.",
+        'Quote it ("a.b") for a name; put it in parentheses for a reference.',
+    )
 
 
 def object_key(key: Val, place: Place) -> str:
@@ -245,12 +260,19 @@ def compile_cond(node: Cond, context: Context) -> Code:
         chosen = first if truth_of(truth, node.condition) else second
         if isinstance(chosen, EvalError):
             raise chosen
+        marks |= outer_marks(first) | outer_marks(second)
         result = _as_both(node, chosen, first, second)
         if result is not chosen:
             env.budget.charge(CONVERSION * size_of(result), node)
         return with_marks(result, marks)
 
     return run
+
+
+def outer_marks(side: Side) -> Marks:
+    """The own marks of a result of a condition. They go to whichever result is chosen, so that
+    marks do not depend on values."""
+    return UNMARKED if isinstance(side, EvalError) else unmark(side)[1]
 
 
 def truth_of(value: Val, place: Place) -> bool:
@@ -267,6 +289,13 @@ def truth_of(value: Val, place: Place) -> bool:
         raise EvalError(place, "A condition must be true or false", f"Here {fault}.") from None
 
 
+def _unlike(one: Type, other: Type) -> str:
+    words = describe(one), describe(other)
+    if words[0] == words[1]:
+        words = str(one), str(other)
+    return f"One is {words[0]}, the other is {words[1]}."
+
+
 def _as_both(node: Cond, chosen: Val, first: Side, second: Side) -> Val:
     """The chosen side as the type that both sides share."""
     if isinstance(first, EvalError) or isinstance(second, EvalError):
@@ -278,12 +307,11 @@ def _as_both(node: Cond, chosen: Val, first: Side, second: Side) -> Val:
     kinds = [type_of(side) for side in (first, second)]
     if kinds[0] == kinds[1]:
         return chosen
-    untyped = [kind for side, kind in zip((first, second), kinds, strict=True) if side is not NULL]
-    shared = unify(untyped)
+    shared = unify(kind for kind in kinds if kind != ANY)  # of a null without a type
     try:
         if shared is not None:
             return convert(chosen, shared)
-        detail = f"One is {describe_value(first)}, the other is {describe_value(second)}."
+        detail = _unlike(*kinds)
     except ConvertFault as fault:
         detail = f"Here {fault}."
     raise EvalError(node, "The two results of a condition have no type in common", detail)

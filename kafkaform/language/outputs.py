@@ -7,12 +7,15 @@ from dataclasses import replace
 from ..core.resource import Output
 from ..core.value import SecretRef
 from .arguments import Report
-from .code import Context, Env
+from .code import Code, Env
 from .convert import lower
-from .declare import OutputBlock
+from .declarations import OutputBlock
 from .faults import Deferred, EvalError, Poisoned, as_diagnostic
+from .rules import Rule, broken_rules
+from .scope import Found
 from .values import (
     SECRET,
+    SENSITIVE,
     SEQUENCES,
     Computed,
     MapVal,
@@ -23,18 +26,37 @@ from .values import (
     marks_of,
     sealed,
     unmark_deep,
+    with_marks,
 )
 
 
-def evaluate_output(
-    block: OutputBlock, context: Context, env: Env, report: Report
-) -> Output | None:
-    """The output, deferred if it needs a computed attribute that is not there yet; None after
-    a fault."""
+def output_value(
+    block: OutputBlock, code: Code, rules: tuple[Rule, ...], env: Env, report: Report, what: str
+) -> Found:
+    """What the module's caller sees. what: how messages call the output."""
+    faults = [*broken_rules(rules, what, env)]
+    for fault in faults:
+        report(fault)
+    if faults:
+        return Poisoned()
     try:
         env.budget.charge(1, block.value)
-        value = context.code(block.value)(env)
-        return _output(block, value)
+        value = code(env)
+    except EvalError as fault:
+        report(as_diagnostic(fault, context=[f"while evaluating {what}"]))
+        return Poisoned()
+    except (Poisoned, Deferred) as outcome:
+        return outcome
+    return with_marks(value, frozenset({SENSITIVE})) if block.sensitive else value
+
+
+def root_output(block: OutputBlock, found: Found, report: Report) -> Output | None:
+    """What the state keeps, deferred if it needs a computed attribute that is not there yet;
+    None after a fault."""
+    try:
+        if isinstance(found, Poisoned | Deferred):
+            raise found
+        return _output(block, found)
     except Deferred:
         return Output(block.name, None, block.sensitive, deferred=True)
     except EvalError as fault:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from ..syntax.nodes import (
     Attr,
@@ -48,56 +49,122 @@ class Reference:
         return self.steps[-1].node if self.steps else self.root
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Uses:
+    """What an expression uses: references, but for names that a `for` sets; calls of functions."""
+
+    references: tuple[Reference, ...]
+    calls: tuple[Call, ...]
+
+
+class AllUses(dict[Expression, Uses]):
+    """The uses of expressions, each looked for once however often it is asked for."""
+
+    def __missing__(self, node: Expression) -> Uses:
+        found = self[node] = uses(node)
+        return found
+
+
+def uses(node: Expression) -> Uses:
+    """What one expression uses, in the order of the text."""
+    if type(node) is Lit:
+        return _NONE
+    walk = _Walk([], [])
+    walk.into(node, _NOTHING, ())
+    return Uses(tuple(walk.references), tuple(walk.calls))
+
+
+def references(node: Expression) -> tuple[Reference, ...]:
+    """Every reference in an expression, but for names that a `for` sets."""
+    return uses(node).references
+
+
+_NONE = Uses((), ())
 _NOTHING: frozenset[str] = frozenset()
 
 
-def references(
-    node: Expression, bound: frozenset[str] = _NOTHING, steps: tuple[Step, ...] = ()
-) -> Iterator[Reference]:
-    """Every reference in an expression, but for names that a `for` sets."""
-    match node:
-        case Root():
-            if node.name not in bound:
-                yield Reference(node, steps)
-        case Attr():
-            yield from references(node.target, bound, (Step(node, node.name), *steps))
-        case LegacyIndex():
-            yield from references(node.target, bound, (Step(node, None, node.index), *steps))
-        case Index():
-            key = _constant(node.key)
-            if key is None:
-                yield from references(node.key, bound)
-            yield from references(node.target, bound, (Step(node, None, key), *steps))
-        case AttrSplat() | FullSplat():
-            yield from references(node.target, bound, (Step(node), *_inside(node.each), *steps))
-            yield from references(node.each, bound)
-        case Paren():
-            yield from references(node.inner, bound, steps)
-        case _:
-            yield from _within(node, bound)
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    references: list[Reference]
+    calls: list[Call]
+
+    def into(self, node: Expression, bound: frozenset[str], steps: tuple[Step, ...]) -> None:
+        """bound: names that enclosing `for`s set; steps: those that follow the node."""
+        kind = type(node)
+        if kind is not Lit:
+            _WALKS.get(kind, _Walk.parts)(self, node, bound, steps)
+
+    def parts(self, node: Expression, bound: frozenset[str], _: tuple[Step, ...]) -> None:
+        for part in children(node):
+            self.into(part, bound, ())
+
+    def root(self, node: Root, bound: frozenset[str], steps: tuple[Step, ...]) -> None:
+        if node.name not in bound:
+            self.references.append(Reference(node, steps))
+
+    def attr(self, node: Attr, bound: frozenset[str], steps: tuple[Step, ...]) -> None:
+        self.into(node.target, bound, (Step(node, node.name), *steps))
+
+    def legacy(self, node: LegacyIndex, bound: frozenset[str], steps: tuple[Step, ...]) -> None:
+        self.into(node.target, bound, (Step(node, None, node.index), *steps))
+
+    def index(self, node: Index, bound: frozenset[str], steps: tuple[Step, ...]) -> None:
+        key = _constant(node.key)
+        if key is None:
+            self.into(node.key, bound, ())
+        self.into(node.target, bound, (Step(node, None, key), *steps))
+
+    def splat(
+        self, node: AttrSplat | FullSplat, bound: frozenset[str], steps: tuple[Step, ...]
+    ) -> None:
+        self.into(node.target, bound, (Step(node), *_inside(node.each), *steps))
+        self.into(node.each, bound, ())
+
+    def paren(self, node: Paren, bound: frozenset[str], steps: tuple[Step, ...]) -> None:
+        self.into(node.inner, bound, steps)
+
+    def call(self, node: Call, bound: frozenset[str], _: tuple[Step, ...]) -> None:
+        self.calls.append(node)
+        for argument in node.args:
+            self.into(argument, bound, ())
+
+    def loop(
+        self, node: ForTuple | ForObject | TemplateFor, bound: frozenset[str], _: tuple[Step, ...]
+    ) -> None:
+        collection, *rest = children(node)
+        inner = bound.union(name for name in (node.key, node.value) if name)
+        self.into(collection, bound, ())
+        for part in rest:
+            self.into(part, inner, ())
+
+    def binary(self, node: Binary, bound: frozenset[str], _: tuple[Step, ...]) -> None:
+        first, chain = operands(node)
+        self.into(first, bound, ())
+        for step in chain:
+            self.into(step.right, bound, ())
+
+    def object(self, node: Object, bound: frozenset[str], _: tuple[Step, ...]) -> None:
+        for item in node.items:
+            if not isinstance(item.key, Root):
+                self.into(item.key, bound, ())
+            self.into(item.value, bound, ())
 
 
-def _within(node: Expression, bound: frozenset[str]) -> Iterator[Reference]:
-    match node:
-        case ForTuple() | ForObject() | TemplateFor():
-            collection, *rest = children(node)
-            inner = bound.union(name for name in (node.key, node.value) if name)
-            yield from references(collection, bound)
-            for part in rest:
-                yield from references(part, inner)
-        case Binary():
-            first, chain = operands(node)
-            yield from references(first, bound)
-            for step in chain:
-                yield from references(step.right, bound)
-        case Object():
-            for item in node.items:
-                if not isinstance(item.key, Root):
-                    yield from references(item.key, bound)
-                yield from references(item.value, bound)
-        case _:
-            for part in children(node):
-                yield from references(part, bound)
+_WALKS: Mapping[type, Callable[[_Walk, Any, frozenset[str], tuple[Step, ...]], None]] = {
+    Root: _Walk.root,
+    Attr: _Walk.attr,
+    LegacyIndex: _Walk.legacy,
+    Index: _Walk.index,
+    AttrSplat: _Walk.splat,
+    FullSplat: _Walk.splat,
+    Paren: _Walk.paren,
+    Call: _Walk.call,
+    ForTuple: _Walk.loop,
+    ForObject: _Walk.loop,
+    TemplateFor: _Walk.loop,
+    Binary: _Walk.binary,
+    Object: _Walk.object,
+}
 
 
 def _constant(node: Expression) -> str | int | None:
@@ -116,29 +183,19 @@ def _inside(each: Expression) -> tuple[Step, ...]:
     return tuple(reversed(steps))
 
 
-def calls(node: Expression) -> Iterator[Call]:
-    """Every function call in an expression."""
-    waiting = [node]
-    while waiting:
-        current = waiting.pop()
-        if isinstance(current, Call):
-            yield current
-        waiting.extend(children(current))
+Name = TypeVar("Name", bound=Hashable)
 
 
-Graph = Mapping[str, Iterable[str]]
-"""name -> what it needs, such as "local.a" -> ["var.x", "kafka_topic.b"]"""
-
-
-def ordered(graph: Graph) -> tuple[list[str], list[list[str]]]:
-    """All names, each after what it needs, and the cycles: each as a closed chain of names."""
-    order: list[str] = []
-    cycles: list[list[str]] = []
-    done: set[str] = set()
+def ordered(graph: Mapping[Name, Iterable[Name]]) -> tuple[list[Name], list[list[Name]]]:
+    """All names, each after what it needs, and the cycles: each as a closed chain of names.
+    graph: name -> what it needs; needed names that the graph lacks are passed over."""
+    order: list[Name] = []
+    cycles: list[list[Name]] = []
+    done: set[Name] = set()
     for start in graph:
         if start in done:
             continue
-        path: dict[str, Iterator[str]] = {start: iter(graph[start])}
+        path: dict[Name, Iterator[Name]] = {start: iter(graph[start])}
         while path:
             current = next(reversed(path))
             for needed in path[current]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..core.address import Address
@@ -11,7 +11,7 @@ from ..core.resource import Declared, Identity, Lifecycle
 from ..core.schema import BOOL, STRING, ObjectSchema, map_of
 from ..core.value import EMPTY, FrozenMap, Value
 from ..syntax.nodes import Expression
-from .addresses import ignored, provider_instance
+from .addresses import ignored_paths, provider_instance
 from .arguments import (
     Arguments,
     Report,
@@ -24,12 +24,16 @@ from .arguments import (
 from .blocks import attribute, header
 from .code import Code, Context, Env
 from .convert import lift
-from .declare import ResourceBlock
+from .declarations import ResourceBlock
 from .expand import Instance, instances
-from .faults import Deferred, EvalError, Poisoned, as_diagnostic, error
+from .faults import Deferred, EvalError, Poisoned, Skipped, as_diagnostic, error
+from .rules import Rule, broken_rules, compile_rules
+from .scope import Fixed
 from .types import plain
 from .values import Computed, Null, ObjectVal, TupleVal, Val, marks_of
 
+Settled = Mapping[str, FrozenMap]
+"""str(address) -> attributes that the server has set."""
 META = ("provider", "for_each", "count", "depends_on", "owner", "labels")
 FAULTY_INSTANCES = 1_000
 """After so many the rest of a block is not evaluated; they say the same."""
@@ -41,12 +45,13 @@ _LABELS = map_of(STRING)
 class TypeInfo:
     """What the language knows of a resource type. key(attributes): its identity's key, raises
     ValueError; provider: the name of its provider; expand(declared): the objects that a
-    composite stands for."""
+    composite stands for; supported: whether its objects can be planned yet."""
 
     schema: ObjectSchema
     key: Callable[[FrozenMap], str]
     provider: str
     expand: Callable[[Declared], Sequence[Declared]] | None = None
+    supported: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,7 @@ class Meta:
 
 @dataclass(frozen=True, slots=True)
 class ResourcePlan:
-    """A compiled resource block; evaluate it once per instance."""
+    """A compiled resource block; evaluate it once per instance. before, after: its rules."""
 
     block: ResourceBlock
     info: TypeInfo
@@ -67,8 +72,22 @@ class ResourcePlan:
     arguments: Arguments
     meta: Mapping[str, Meta]
     ignored: tuple[str, ...]
-    needs: tuple[Address, ...]
+    managed: tuple[str, ...] | None
     secrets: tuple[tuple[str, str], ...]
+    before: tuple[Rule, ...]
+    after: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a block is evaluated: an instance of its module. path: of the module's address;
+    needs: what its objects come after; settled: what the server has set."""
+
+    env: Env
+    path: tuple[str, ...]
+    report: Report
+    needs: tuple[Address, ...] = ()
+    settled: Settled = EMPTY
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +102,10 @@ def compile_resource(
     block: ResourceBlock,
     info: TypeInfo,
     context: Context,
-    known: Collection[str],
-    needs: Iterable[Address],
+    providers: Mapping[str, str],
     report: Report,
 ) -> ResourcePlan | None:
-    """Compile a block. known: provider instances; needs: the resources that it refers to."""
+    """Compile a block. providers: name in the block's module -> provider instance."""
     body, place = block.block.body, header(block.block)
     title = f"{block.address}"
     arguments = compile_arguments(
@@ -98,12 +116,17 @@ def compile_resource(
     if lifecycle is not None:
         nodes |= {name: attribute(lifecycle, name) for name in ("prevent_destroy", "adopt")}
     try:
-        instance = provider_instance(block.argument("provider"), info.provider, known)
-        paths = ignored(None if lifecycle is None else attribute(lifecycle, "ignore_changes"))
+        node, place = block.argument("provider"), header(block.block)
+        instance = provider_instance(node, info.provider, providers, place)
+        paths = ignored_paths(lifecycle, "ignore_changes")
+        managed = ignored_paths(lifecycle, "ignore_changes_except")
     except EvalError as fault:
         report(as_diagnostic(fault))
         return None
-    for fault_of_path in _path_faults(paths, info.schema):
+    if paths is not None and managed is not None:
+        summary = '"ignore_changes" and "ignore_changes_except" exclude each other'
+        report(error(header(block.block), summary, advice="Keep one of them."))
+    for fault_of_path in _path_faults((*(paths or ()), *(managed or ())), info.schema):
         report(fault_of_path)
     return ResourcePlan(
         block,
@@ -111,9 +134,11 @@ def compile_resource(
         instance,
         arguments,
         {name: Meta(node, context.code(node)) for name, node in nodes.items() if node is not None},
-        tuple(path for path, _ in paths),
-        tuple(sorted(set(needs), key=str)),
+        tuple(path for path, _ in paths or ()),
+        None if managed is None else tuple(path for path, _ in managed),
         tuple(_version_names(info.schema)),
+        compile_rules(block.preconditions, context),
+        compile_rules(block.postconditions, context),
     )
 
 
@@ -140,18 +165,17 @@ def _version_names(schema: ObjectSchema) -> Iterator[tuple[str, str]]:
                     break
 
 
-def evaluate_resource(
-    plan: ResourcePlan, context: Context, env: Env, report: Report
-) -> list[Made] | Poisoned:
+def evaluate_resource(plan: ResourcePlan, context: Context, site: Site) -> list[Made] | Poisoned:
     """Every instance of a block; Poisoned if it has faults, which are reported."""
-    block = plan.block
+    block, env = plan.block, site.env
+    what = str(block.address.below(site.path))
     made: list[Made] = []
     faulty = 0
     try:
         found = instances(block.argument("for_each"), block.argument("count"), context, env)
         for instance in found:
             env.budget.instance(block.block)
-            one = _instance(plan, instance, env, report)
+            one = _instance(plan, instance, site)
             if isinstance(one, Made):
                 made.append(one)
             else:
@@ -159,35 +183,58 @@ def evaluate_resource(
             if faulty >= FAULTY_INSTANCES:
                 break
     except EvalError as fault:
-        report(as_diagnostic(fault, context=[f"while expanding {block.address}"]))
+        site.report(as_diagnostic(fault, context=[f"while expanding {what}"]))
         return Poisoned()
     except Deferred as deferred:
         node = block.argument("for_each") or block.argument("count")
         place = header(block.block) if node is None else node
-        report(deferred_fault(place, deferred, str(block.address)))
+        site.report(deferred_fault(place, deferred, what))
         return Poisoned()
+    except Skipped as skipped:
+        site.report(_needs_skipped(block, what, skipped))
+        return skipped
     except Poisoned as poison:
         return poison
     return Poisoned() if faulty else made
 
 
-def _instance(plan: ResourcePlan, instance: Instance, env: Env, report: Report) -> Made | None:
-    base = plan.block.address
-    address = Address(base.type, base.name, instance.key)
+def _needs_skipped(block: ResourceBlock, what: str, skipped: Skipped) -> Diagnostic:
+    return error(
+        header(block.block),
+        f"{what} needs {skipped}, which is skipped",
+        "Its provider is not known here, so its values are not, either.",
+        "Write the value out, or hand it in through a variable.",
+    )
+
+
+def _instance(plan: ResourcePlan, instance: Instance, site: Site) -> Made | None:
+    base, env, report = plan.block.address, site.env, site.report
+    address = Address(base.type, base.name, instance.key, site.path)
     inner = env if not instance.roots else Env({**env.roots, **instance.roots}, {}, env.budget)
     where = str(address)
     try:
         env.budget.charge(1 + 2 * len(plan.arguments.given), plan.block.block)
+        if plan.before and (faults := [*broken_rules(plan.before, where, inner)]):
+            for fault_of_rule in faults:
+                report(fault_of_rule)
+            return None
         attributes = evaluate_arguments(plan.arguments, inner, report, where)
         meta = {name: _meta(name, item, inner) for name, item in plan.meta.items()}
         if attributes is None:
             return None
-        return Made(instance.key, _declared(plan, address, attributes, meta))
+        made = Made(instance.key, _declared(plan, address, attributes, meta, site.needs))
     except EvalError as fault:
         report(as_diagnostic(fault, context=[f"while evaluating {where}"]))
+        return None
     except Deferred as deferred:
         report(deferred_fault(header(plan.block.block), deferred, where))
-    return None
+        return None
+    if plan.after:
+        seen = Fixed(_object(made.declared, plan.info.schema, site.settled))
+        with_self = Env({**inner.roots, "self": seen}, {}, env.budget)
+        for fault_of_rule in broken_rules(plan.after, where, with_self):
+            report(fault_of_rule)
+    return made
 
 
 _META_TYPES = {"owner": STRING, "labels": _LABELS, "prevent_destroy": BOOL, "adopt": BOOL}
@@ -202,7 +249,11 @@ def _meta(name: str, meta: Meta, env: Env) -> Value:
 
 
 def _declared(
-    plan: ResourcePlan, address: Address, attributes: FrozenMap, meta: Mapping[str, Value]
+    plan: ResourcePlan,
+    address: Address,
+    attributes: FrozenMap,
+    meta: Mapping[str, Value],
+    needs: tuple[Address, ...],
 ) -> Declared:
     place = header(plan.block.block)
     try:
@@ -220,8 +271,9 @@ def _declared(
             prevent if isinstance(prevent, bool) else None,
             meta.get("adopt") is True,
             plan.ignored,
+            plan.managed,
         ),
-        plan.needs,
+        needs,
         owner if isinstance(owner, str) else None,
         labels if isinstance(labels, FrozenMap) else EMPTY,
         _secret_version(plan, attributes),
@@ -253,10 +305,6 @@ def expanded(plan: ResourcePlan, made: Iterable[Made], report: Report) -> Iterat
             report(error(place, f"{one.declared.address} cannot be expanded", str(fault)))
 
 
-Settled = Mapping[str, FrozenMap]
-"""str(address) -> attributes that the server has set."""
-
-
 def published(plan: ResourcePlan, made: Sequence[Made], settled: Settled) -> Val:
     """What other expressions see under `TYPE.NAME`: one object, one by key, or a list."""
     schema = plan.info.schema
@@ -268,10 +316,10 @@ def published(plan: ResourcePlan, made: Sequence[Made], settled: Settled) -> Val
     return values[None]
 
 
-def _object(declared: Declared, schema: ObjectSchema, settled: Settled) -> Val:
+def _object(declared: Declared, schema: ObjectSchema, settled: Settled) -> ObjectVal:
     address = str(declared.address)
     server = settled.get(address, EMPTY)
-    fields: dict[str, Val] = {}
+    fields: dict[str, Val] = {"id": declared.identity.key}
     for name, found in schema.attributes.items():
         if not found.computed:
             fields[name] = lift(declared.attributes.get(name), found.type)

@@ -1,202 +1,141 @@
-"""Locals and resources in the order of their references, with what one build gathers."""
+"""What one evaluation of a configuration gathers, and what stands behind each of its values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from ..core.address import Address
-from ..core.diagnostics import Diagnostic
-from ..core.value import EMPTY
-from ..syntax.nodes import Expression
+from ..core.resource import ProviderConfig
+from ..syntax.nodes import Block
 from .addresses import depends_on
-from .blocks import header
-from .check import STATIC, expressions
-from .code import Context, Env, Namespace
+from .blocks import attribute
+from .code import Context
 from .collect import Collector
-from .declare import Declarations, ResourceBlock
-from .faults import Deferred, EvalError, LimitError, Poisoned, as_diagnostic, error, near
-from .limits import LIMITS, Budget
-from .references import ordered, references
-from .resources import Made, ResourcePlan, TypeInfo, compile_resource, evaluate_resource, published
-from .scope import HERE, Found, Space
-from .values import Composite, size_of
+from .data import DataInfo, Query
+from .declarations import Declarations, ResourceBlock
+from .faults import EvalError, Poisoned, Skipped, as_diagnostic, error, near
+from .graph import Graph, Node, address_of_node
+from .limits import Budget
+from .providers import ProviderInfo, unconfigured
+from .resources import (
+    ResourcePlan,
+    Settled,
+    TypeInfo,
+)
 from .variables import Variables
+from .within import Scope
+
+Steps = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Schemas:
+    """What is installed: resource types, data sources and providers by name."""
+
+    types: Mapping[str, TypeInfo]
+    data: Mapping[str, DataInfo]
+    providers: Mapping[str, ProviderInfo]
 
 
 @dataclass
 class Run:
-    """What one build gathers. made: the instances of each block; needs: local value -> the
-    resources behind it; wanted: names that something refers to."""
+    """What one build gathers. scopes: the instances of each module; resources, sources: the
+    compiled resource blocks of each module; providers: by instance, None after a fault."""
 
-    found: Declarations
-    types: Mapping[str, TypeInfo]
+    graph: Graph
+    schemas: Schemas
     context: Context
     budget: Budget
     faults: Collector
     variables: Variables
-    locals: dict[str, Found] = field(default_factory=dict)
-    resources: dict[str, dict[str, Found]] = field(default_factory=dict)
-    needs: dict[str, frozenset[Address]] = field(default_factory=dict)
-    plans: dict[Address, ResourcePlan] = field(default_factory=dict)
-    made: dict[Address, list[Made]] = field(default_factory=dict)
-    wanted: frozenset[str] = frozenset()
+    query: Query | None
+    settled: Settled
+    scopes: dict[Steps, list[Scope]] = field(default_factory=dict)
+    resources: dict[Steps, dict[Address, ResourcePlan]] = field(default_factory=dict)
+    providers: dict[str, ProviderConfig | None] = field(default_factory=dict)
 
-    def env(self) -> Env:
-        roots: dict[str, Namespace] = {
-            "var": Space("variable", self.variables.values),
-            "local": Space("local value", self.locals),
-            "path": HERE,
-            **{kind: Space(kind, found) for kind, found in self.resources.items()},
-        }
-        return Env(roots, {}, self.budget)
+    @property
+    def root(self) -> Scope:
+        return self.scopes[()][0]
 
-
-# ── order ───────────────────────────────────────────────────────────────────────────────
+    def provider(self, instance: str, block: ResourceBlock) -> ProviderConfig | None:
+        """The configuration of an instance, made up from defaults where no block gives it."""
+        if instance not in self.providers and instance in self.schemas.providers:
+            info, what = self.schemas.providers[instance], str(block.address)
+            self.providers[instance] = unconfigured(instance, info, block, what, self.faults.add)
+        return self.providers.get(instance)
 
 
-def _graph(run: Run) -> dict[str, list[str]]:
-    """Local values and resources, each with what it refers to."""
-    found = run.found
-    graph = {f"local.{name}": _named(run, [item.value]) for name, item in found.locals.items()}
-    for address, resource in found.resources.items():
-        if address.type in run.types:
-            nodes = list(expressions(resource.block.body, STATIC))
-            graph[str(address)] = _named(run, nodes)
-    return graph
+def enter(run: Run, scope: Scope) -> None:
+    """A new instance of a module; what nothing evaluates is skipped or faulty."""
+    for address in scope.module.found.resources:
+        if address.type not in run.schemas.types:
+            scope.made[address] = Skipped(str(address))
+    for address in scope.module.found.data:
+        known = address.type in run.schemas.data
+        empty = scope.data.setdefault(address.type, {})
+        if not known:
+            empty[address.name] = Skipped(f"data.{address}")
+    for name in scope.module.found.modules:
+        if name not in scope.module.children:
+            scope.children[name] = Poisoned()
+    run.scopes[scope.module.steps].append(scope)
 
 
-def _named(run: Run, nodes: Iterable[Expression]) -> list[str]:
-    names: dict[str, None] = {}
-    for node in nodes:
-        for reference in references(node):
-            if reference.steps and reference.steps[0].attribute is not None:
-                names[f"{reference.root.name}.{reference.steps[0].attribute}"] = None
-    return list(names)
+# ── what stands behind a value ──────────────────────────────────────────────────────────
 
 
-def _cycle_fault(run: Run, cycle: list[str]) -> Diagnostic:
-    shown = cycle if len(cycle) <= 12 else [*cycle[:10], cycle[-1]]
-    chain = [f"{name} ({_place(run, name)})" for name in shown]
-    first = cycle[0]
-    node = (
-        run.found.locals[first[6:]]
-        if first.startswith("local.")
-        else header(run.found.resources[_address(first)].block)
-    )
-    return error(
-        node,
-        f"{first} refers to itself",
-        " → ".join(chain),
-        "Break the chain by writing one of these values out.",
-    )
-
-
-def _place(run: Run, name: str) -> str:
-    if name.startswith("local."):
-        return str(run.found.locals[name[6:]].range)
-    return str(run.found.resources[_address(name)].block.header_range)
-
-
-def _address(name: str) -> Address:
-    kind, _, rest = name.partition(".")
-    return Address(kind, rest)
-
-
-# ── locals and resources ────────────────────────────────────────────────────────────────
-
-
-def evaluate(run: Run) -> None:
-    """Every local value and resource, each after what it refers to."""
-    graph = _graph(run)
-    order, cycles = ordered(graph)
-    for cycle in cycles:
-        run.faults.add(_cycle_fault(run, cycle))
-    looping = {name for cycle in cycles for name in cycle}
-    outside = [node for output in run.found.outputs.values() for node in [output.value]]
-    run.wanted = frozenset(name for names in graph.values() for name in names).union(
-        _named(run, outside), _named(run, [block.id for block in run.found.imports])
-    )
-    env = run.env()
-    for name in order:
-        if name.startswith("local."):
-            short = name[6:]
-            run.needs[short] = _needs(run, [run.found.locals[short].value])
-            run.locals[short] = Poisoned() if name in looping else evaluate_local(run, short, env)
-        else:
-            _resource(run, _address(name), env, poisoned=name in looping)
-
-
-def evaluate_local(run: Run, name: str, env: Env) -> Found:
-    item = run.found.locals[name]
-    try:
-        run.budget.charge(1, item)
-        value = run.context.code(item.value)(env)
-        if size_of(value) > LIMITS.size or (
-            isinstance(value, Composite) and value.depth > LIMITS.depth
-        ):
-            raise LimitError(
-                item,
-                f"The local value {name} is too large",
-                f"{LIMITS.size:,} elements and characters, {LIMITS.depth} levels are the limit.",
-            )
-        return value
-    except EvalError as fault:
-        run.faults.add(as_diagnostic(fault, context=[f"while evaluating local.{name}"]))
-        return Poisoned()
-    except (Poisoned, Deferred) as outcome:
-        return outcome
-
-
-def _needs(run: Run, nodes: Iterable[Expression]) -> frozenset[Address]:
-    """The resources that expressions refer to, directly or through local values."""
+def needs_of(run: Run, node: Node, scope: Scope) -> frozenset[Address]:
+    """The objects that a node refers to, directly or through other values."""
+    found = scope.module.found
+    seen: Scope | None = scope.caller if node.name.startswith("var.") else scope
     needs: set[Address] = set()
-    for node in nodes:
-        for reference in references(node):
-            word = reference.root.name
-            name = reference.steps[0].attribute if reference.steps else None
-            if name is None:
-                continue
-            if word == "local":
-                needs |= run.needs.get(name, frozenset())
-            elif Address(word, name) in run.found.resources:
-                key = reference.steps[1].key if len(reference.steps) > 1 else None
-                needs.add(Address(word, name, key))
+    for ref in run.graph.refs[node] if seen is not None else ():
+        assert seen is not None
+        word, _, name = ref.name.partition(".")
+        if word == "module":
+            needs |= _module_needs(seen, name, ref.output)
+        elif ref.name in seen.needs and (word in ("local", "var", "data")):
+            needs |= seen.needs[ref.name]
+        elif Address(word, name) in seen.module.found.resources:
+            needs.add(Address(word, name, ref.key, seen.path))
+    if "." in node.name and address_of_node(node.name) in found.resources:
+        needs |= explicit_needs(run, scope, found.resources[address_of_node(node.name)].block)
     return frozenset(needs)
 
 
-def _resource(run: Run, address: Address, env: Env, poisoned: bool) -> None:
-    block, info = run.found.resources[address], run.types[address.type]
-    report = run.faults.add
-    needs = set(_needs(run, expressions(block.block.body, STATIC)))
-    needs |= _explicit(run, block)
-    known = [name for name, one in run.found.providers.items() if one.name == info.provider]
-    plan = compile_resource(block, info, run.context, known, needs, report)
-    result: list[Made] | Poisoned = Poisoned()
-    if plan is not None and not poisoned:
-        run.plans[address] = plan
-        result = evaluate_resource(plan, run.context, env, report)
-    if isinstance(result, Poisoned):
-        run.resources[address.type][address.name] = result
-        return
-    run.made[address] = result
-    if plan is not None and str(address) in run.wanted:
-        run.resources[address.type][address.name] = published(plan, result, EMPTY)
+def _module_needs(scope: Scope, name: str, output: str | None) -> frozenset[Address]:
+    children = scope.children.get(name, {})
+    needs: set[Address] = set()
+    for child in () if isinstance(children, Poisoned) else children.values():
+        wanted = child.module.found.outputs if output is None else (output,)
+        for one in wanted:
+            needs |= child.needs.get(f"output.{one}", frozenset())
+    return frozenset(needs)
 
 
-def _explicit(run: Run, block: ResourceBlock) -> set[Address]:
+def explicit_needs(run: Run, scope: Scope, block: Block) -> set[Address]:
     """The addresses of `depends_on` that exist; others are reported."""
-    needs = set()
+    needs: set[Address] = set()
+    found = scope.module.found
     try:
-        listed = depends_on(block.argument("depends_on"))
+        listed = depends_on(attribute(block, "depends_on"))
     except EvalError as fault:
-        run.faults.add(as_diagnostic(fault))
-        return set()
+        scope.report(as_diagnostic(fault))
+        return needs
     for address, node in listed:
-        if address.resource in run.found.resources:
-            needs.add(address)
+        known = [str(one) for one in found.resources] + [f"module.{m}" for m in found.modules]
+        if str(replace(address, key=None)) in known or _is_call(address, found):
+            needs.add(address.below(scope.path))
         else:
-            known = [str(one) for one in run.found.resources if one != block.address]
             advice = near(str(address.resource), known)
-            run.faults.add(error(node, f"{address} is not declared", advice=advice))
+            scope.report(error(node, f"{address} is not declared", advice=advice))
     return needs
+
+
+def _is_call(address: Address, found: Declarations) -> bool:
+    """Whether it names a module that is called here, with or without a key."""
+    if address.type or len(address.module) != 1:
+        return False
+    return address.module[0].partition("[")[0].removeprefix("module.") in found.modules

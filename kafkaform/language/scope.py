@@ -1,9 +1,9 @@
-"""What references find: the spaces `var`, `local`, `each`, `count`, `path`, and resource types."""
+"""What references find: `var`, `local`, `each`, `path`, `module`, `data`, and resource types."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from .access import get_attribute
 from .faults import Deferred, EvalError, Place, Poisoned, near
@@ -53,5 +53,68 @@ class Fixed:
         return self.value
 
 
-HERE = Fixed(ObjectVal({"module": ".", "root": ".", "cwd": "."}))
-"""`path`: file functions start from the configuration folder, whose own path is not told."""
+class Live(Mapping[str, Val]):
+    """Fields of an object that are looked up when asked for: one of them may be faulty, or known
+    only after the apply, without harm to the others."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self, found: Mapping[str, Found]) -> None:
+        self._found = found
+
+    def __getitem__(self, name: str) -> Val:
+        found = self._found[name]
+        if isinstance(found, Poisoned | Deferred):
+            raise found
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+
+@dataclass(frozen=True, slots=True)
+class OnDemand:
+    """Names whose values are made by `make` when they are first asked for, and then kept."""
+
+    word: str
+    names: Mapping[str, object]
+    make: Callable[[str], Found]
+    kept: dict[str, Found] = field(default_factory=dict)
+
+    def find(self, name: str, place: Place) -> Val:
+        if name not in self.kept:
+            if name not in self.names:
+                advice = near(name, self.names)
+                raise EvalError(place, f'There is no {self.word} "{name}"', advice=advice)
+            self.kept[name] = self.make(name)
+        found = self.kept[name]
+        if isinstance(found, Poisoned | Deferred):
+            raise found
+        return found
+
+    def whole(self, place: Place) -> Val:
+        raise EvalError(place, f"Name one {self.word} behind the dot")
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """`data`: the answers of data sources by type and name."""
+
+    found: Mapping[str, Mapping[str, Found]]
+
+    def find(self, name: str, place: Place) -> Val:
+        return ObjectVal(Live(self.found.get(name, {})))
+
+    def whole(self, place: Place) -> Val:
+        raise EvalError(place, "Name a data source behind the dot", advice="data.TYPE.NAME")
+
+
+def here(folder: str) -> Fixed:
+    """`path`: all seen from the configuration folder, whose own path is not told."""
+    return Fixed(ObjectVal({"module": folder or ".", "root": ".", "cwd": "."}))

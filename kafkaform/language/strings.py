@@ -12,7 +12,7 @@ from .convert import convert
 from .faults import ConvertFault, EvalError, LimitError, Place, hiding
 from .limits import LIMITS
 from .loops import iterate
-from .operators import secret_misuse, truth_of
+from .operators import attempt, outer_marks, secret_misuse, truth_of
 from .values import UNMARKED, Marks, Null, Val, text, unmark, with_marks
 
 _CHARACTERS_PER_STEP = 16
@@ -83,9 +83,12 @@ def compile_if(node: TemplateIf, context: Context) -> Code:
     then, otherwise = _body(node.then, context), _body(node.otherwise, context)
 
     def run(env: Env) -> Val:
+        sides = attempt(then, env), attempt(otherwise, env)
         truth, marks = unmark(condition(env))
-        chosen = then if truth_of(truth, node.condition) else otherwise
-        return with_marks(chosen(env), marks)
+        chosen = sides[0] if truth_of(truth, node.condition) else sides[1]
+        if isinstance(chosen, EvalError):
+            raise chosen
+        return with_marks(chosen, marks.union(*map(outer_marks, sides)))
 
     return run
 

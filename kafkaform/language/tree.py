@@ -3,89 +3,137 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..syntax.limits import ALL_FILES_BYTES
 from ..syntax.nodes import File
 from ..syntax.parse import parse
+from .jsonbody import json_file, json_values
+from .override import merged
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """configuration: in order of file names; values: files of variable values that are read
-    without being asked for, weakest first; digests: file name -> SHA-256 of its content."""
+    """configuration: in order of file names, override files merged into the others; values: files
+    of variable values that are read without being asked for, weakest first; digests: file name ->
+    SHA-256 of its content; terraform: the files are Terraform's; modules: folder, seen from this
+    one -> what it holds, for every folder that a module names (of the root only)."""
 
     configuration: tuple[File, ...]
     values: tuple[File, ...]
     digests: Mapping[str, str]
     diagnostics: Diagnostics = ()
+    terraform: bool = False
+    modules: Mapping[str, Tree] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A set of file names: configuration, the one value file, further value files."""
+    """A set of file names. configuration, automatic: how they end (the latter are further value
+    files); values: whole names, the weaker first."""
 
-    configuration: str
-    values: str
-    automatic: str
+    configuration: tuple[str, ...]
+    values: tuple[str, ...]
+    automatic: tuple[str, ...]
+    terraform: bool = False
+
+    def members(self, names: Iterable[str]) -> list[str]:
+        """The configuration files among these names, in their order."""
+        return [n for n in sorted(names) if n.endswith(self.configuration) and not _hidden(n)]
+
+    def value_files(self, names: Collection[str]) -> list[str]:
+        """The value files among these names, weakest first."""
+        more = [n for n in sorted(names) if n.endswith(self.automatic) and not _hidden(n)]
+        return [n for n in self.values if n in names] + more
+
+    def overrides(self, name: str) -> bool:
+        """Whether a configuration file is merged into the others, such as `override.tf`."""
+        stem = next(name.removesuffix(end) for end in self.configuration if name.endswith(end))
+        return stem == "override" or stem.endswith("_override")
 
 
 FAMILIES = (
-    Family("*.kf.hcl", "kafkaform.kfvars.hcl", "*.auto.kfvars.hcl"),
-    Family("*.tf", "terraform.tfvars", "*.auto.tfvars"),
+    Family(
+        (".kf.hcl", ".kf.json"),
+        ("kafkaform.kfvars.hcl", "kafkaform.kfvars.json"),
+        (".auto.kfvars.hcl", ".auto.kfvars.json"),
+    ),
+    Family(
+        (".tf", ".tf.json"),
+        ("terraform.tfvars", "terraform.tfvars.json"),
+        (".auto.tfvars", ".auto.tfvars.json"),
+        terraform=True,
+    ),
 )
 """The first family that has configuration files is read, so that a folder which moves over from
 Terraform can keep its old files beside the new ones."""
-_JSON = ("*.kf.json", "*.kfvars.json", "*.tf.json", "*.tfvars.json")
+
+_NATIVE_VALUES = (".kfvars.hcl", ".tfvars")
 
 
-def load(files: Mapping[str, bytes]) -> Tree:
-    """Parse a folder. files: name without folder -> content; other names are passed over."""
-    family = next((f for f in FAMILIES if any(_matching(files, f.configuration))), FAMILIES[0])
-    configuration = list(_matching(files, family.configuration))
-    values = [name for name in files if name == family.values]
-    values += [name for name in _matching(files, family.automatic) if name != family.values]
-    faults = [*_json_faults(files), *_size_faults(files, configuration + values)]
-    if not configuration:
-        faults.append(_nothing())
-    if any(fault.severity is Severity.ERROR for fault in faults):
-        return Tree((), (), {}, tuple(faults))
-    parsed = {}
-    for name in configuration + values:
-        parsed[name], problems = parse(files[name], name)
-        faults.extend(problems)
+def is_read(name: str) -> bool:
+    """Whether a file of this name can matter to a folder's configuration."""
+    return any(family.members([name]) or family.value_files([name]) for family in FAMILIES)
+
+
+def _hidden(name: str) -> bool:
+    """Such as the copies that editors keep beside a file."""
+    return name.startswith(".")
+
+
+def load(files: Mapping[str, bytes], folder: str = "") -> Tree:
+    """Parse a folder. files: name without folder -> content; other names are passed over.
+
+    folder: of a module, as diagnostics and digests name it; its value files do not count.
+    """
+    family = next((f for f in FAMILIES if f.members(files)), FAMILIES[0])
+    names = family.members(files)
+    values = [] if folder else family.value_files(files)
+    faults = list(_size_faults(files, names + values))
+    if not names:
+        faults.append(_nothing(folder))
+    if faults:
+        return Tree((), (), {}, tuple(faults), family.terraform)
+    prefix = f"{folder}/" if folder else ""
+    parsed = {name: _configuration(files[name], prefix + name) for name in names}
+    given = [values_file(files[name], name) for name in values]
+    base = tuple(file for name, (file, _) in parsed.items() if not family.overrides(name))
+    over = tuple(file for name, (file, _) in parsed.items() if family.overrides(name))
+    # What a faulty file declares is not known, so that much would seem to be missing.
+    sound = not any(problems for _, problems in parsed.values())
+    configuration, faults_of_merging = merged(base, over) if sound else (base, ())
+    faults += [fault for _, problems in (*parsed.values(), *given) for fault in problems]
     return Tree(
-        tuple(parsed[name] for name in configuration),
-        tuple(parsed[name] for name in values),
-        {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(parsed)},
-        tuple(faults),
+        configuration,
+        tuple(file for file, _ in given),
+        {prefix + n: hashlib.sha256(files[n]).hexdigest() for n in sorted(names + values)},
+        (*faults, *faults_of_merging),
+        family.terraform,
     )
 
 
-def _matching(files: Mapping[str, bytes], pattern: str) -> Iterator[str]:
-    return (name for name in sorted(files) if fnmatchcase(name, pattern))
+def _configuration(content: bytes, name: str) -> tuple[File, Diagnostics]:
+    return json_file(content, name) if name.endswith(".json") else parse(content, name)
 
 
-def _nothing() -> Diagnostic:
+def values_file(content: bytes, name: str) -> tuple[File, Diagnostics]:
+    """A file of variable values. A name that says neither form, such as a pipe's, may hold either.
+    The faults come without the source line, which may hold a secret."""
+    guess = not name.endswith(_NATIVE_VALUES) and content.lstrip().startswith(b"{")
+    read = json_values if name.endswith(".json") or guess else parse
+    file, faults = read(content, name)
+    return file, tuple(replace(fault, excerpt=None) for fault in faults)
+
+
+def _nothing(folder: str) -> Diagnostic:
     return Diagnostic(
         Severity.ERROR,
-        "There is no configuration here",
-        "The folder holds no file whose name ends in .kf.hcl.",
+        f"There is no configuration in {folder}" if folder else "There is no configuration here",
+        "The folder holds no file whose name ends in .kf.hcl, .kf.json, .tf or .tf.json.",
         advice="Write one, such as main.kf.hcl, or go to the folder that has them.",
     )
-
-
-def _json_faults(files: Mapping[str, bytes]) -> Iterator[Diagnostic]:
-    for name in sorted(files):
-        if any(fnmatchcase(name, pattern) for pattern in _JSON):
-            yield Diagnostic(
-                Severity.ERROR,
-                f"{name} is not read: the JSON form is not supported yet",
-                advice="Write it as HCL, or move it out of the folder.",
-            )
 
 
 def _size_faults(files: Mapping[str, bytes], names: list[str]) -> Iterator[Diagnostic]:

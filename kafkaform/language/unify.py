@@ -105,7 +105,10 @@ def _objects(types: Sequence[Type], unsafe: bool) -> Type | None:
         return _gathered("map", types, unsafe)
     fields = {name: unify((kind.fields[name] for kind in types), unsafe) for name in first}
     whole = {name: kind for name, kind in fields.items() if kind is not None}
-    return Type("object", fields=FrozenMap(whole)) if len(whole) == len(fields) else None
+    if len(whole) < len(fields):
+        return None
+    found = Type("object", fields=FrozenMap(whole))
+    return found if _reached(found, types, unsafe) else _gathered("map", types, unsafe)
 
 
 def _tuples(types: Sequence[Type], unsafe: bool) -> Type | None:
@@ -114,14 +117,24 @@ def _tuples(types: Sequence[Type], unsafe: bool) -> Type | None:
     columns = zip(*(kind.items for kind in types), strict=True)
     items = [unify(column, unsafe) for column in columns]
     whole = tuple(item for item in items if item is not None)
-    return Type("tuple", items=whole) if len(whole) == len(items) else None
+    if len(whole) < len(items):
+        return None
+    found = Type("tuple", items=whole)
+    return found if _reached(found, types, unsafe) else _gathered("list", types, unsafe)
+
+
+def _reached(target: Type, types: Sequence[Type], unsafe: bool) -> bool:
+    return all(convertible(kind, target, unsafe) for kind in types)
 
 
 def _gathered(collection: str, types: Sequence[Type], unsafe: bool) -> Type | None:
     """The collection that holds the parts of all these objects or tuples."""
     parts = [part for kind in types for part in parts_of(kind)]
     element = unify(parts, unsafe) if parts else None
-    return None if element is None else Type(collection, element)
+    if element is None:
+        return None
+    found = Type(collection, element)
+    return found if _reached(found, types, unsafe) else None
 
 
 def _mixed(collection: str, structure: str, types: Sequence[Type], unsafe: bool) -> Type | None:
@@ -155,7 +168,7 @@ def _preferred(types: Sequence[Type], unsafe: bool) -> Type | None:
     """The first of the types, most general ones first, that all others convert to."""
     order = sorted(types, key=lambda kind: sum(_compare(other, kind) < 0 for other in types))
     for wanted in order:
-        if all(convertible(kind, wanted, unsafe) for kind in types):
+        if _reached(wanted, types, unsafe):
             return wanted
     return None
 

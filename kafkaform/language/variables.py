@@ -1,23 +1,19 @@
-"""Input variables: types, defaults, validations, and the values given from outside.
-
-Precedence, weakest first: default, `KF_VAR_name`, `kafkaform.kfvars.hcl`, `*.auto.kfvars.hcl`
-by name, then `--var` and `--var-file` in the order given. A value replaces a weaker one whole.
-"""
+"""Input variables: types, defaults, validations, and what holds when a value is given."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..core.schema import ANY, STRING, Type
 from ..core.value import SecretRef, Value
-from ..syntax.nodes import Block, Expression, File
-from ..syntax.parse import parse, parse_expression
+from ..syntax.nodes import Expression, Lit
+from ..syntax.parse import parse_expression
 from .blocks import attribute, header
-from .code import Context, Env
+from .code import Context, Env, literal
 from .convert import convert, lower
-from .declare import VariableBlock
+from .declarations import VariableBlock
 from .faults import (
     ConvertFault,
     Deferred,
@@ -26,36 +22,40 @@ from .faults import (
     Poisoned,
     as_diagnostic,
     error,
-    near,
 )
+from .given import PREFIX, TERRAFORM_PREFIX, Given, Inputs, VarFile, gather
 from .limits import Budget
-from .operators import truth_of
+from .references import references
+from .rules import broken, compile_rules
 from .scope import Found, Space, Unset
-from .strings import piece_of
 from .tree import Tree
 from .types import Default, parse_type
-from .values import SECRET, SENSITIVE, Marked, Null, Val, marks_of, unmark
+from .values import SECRET, SENSITIVE, Marked, Null, Val, marks_of, unmark, with_marks
 
-PREFIX = "KF_VAR_"
+__all__ = [
+    "Inputs",
+    "VarFile",
+    "Variables",
+    "constant",
+    "declaration_faults",
+    "default_reader",
+    "deprecation",
+    "resolve",
+    "validate",
+    "value_of",
+]
 
-
-@dataclass(frozen=True, slots=True)
-class VarFile:
-    """A file given with --var-file. name: as the user wrote it."""
-
-    name: str
-    content: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """environ: the environment, of which only KF_VAR_… is looked at; given: `name=value` texts
-    (--var) and files (--var-file) in the order of the command line; partial: unset variables are
-    no error, what needs them is checked for names only (`validate`)."""
-
-    environ: Mapping[str, str] = field(default_factory=dict)
-    given: tuple[str | VarFile, ...] = ()
-    partial: bool = False
+RESERVED = (
+    "source",
+    "version",
+    "providers",
+    "count",
+    "for_each",
+    "lifecycle",
+    "depends_on",
+    "locals",
+)
+"""Names that mean something else in a `module` block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,35 +69,32 @@ class Variables:
     diagnostics: Diagnostics
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A value from outside: a node of a file, or a text with the place to blame."""
-
-    origin: str
-    place: Place
-    node: Expression | None = None
-    text: str = ""
-
-
 def resolve(
     tree: Tree, blocks: Mapping[str, VariableBlock], inputs: Inputs, context: Context
 ) -> Variables:
-    """The value of every declared variable, and all faults in them."""
+    """The value of every variable that the root declares, and all faults in them."""
     faults: list[Diagnostic] = []
-    sources = _gather(tree, blocks, inputs, faults)
+    found = gather(tree, blocks, inputs, faults)
     values: dict[str, Found] = {}
     for name, block in blocks.items():
+        given = found.get(name)
+        values[name] = Poisoned()
+        problems = list(declaration_faults(block, context))
+        faults.extend(problems)
+        if problems:
+            continue
+        if given is not None:
+            faults.extend(deprecation(block, given.place))
         try:
-            values[name] = _value(block, sources.get(name), context)
+            values[name] = _value(block, given, context)
         except Unset as unset:
             values[name] = unset
             if not inputs.partial:
-                faults.append(_unset(block))
+                faults.append(_unset(block, tree.terraform))
         except EvalError as fault:
             faults.append(as_diagnostic(fault, context=[f"while reading var.{name}"]))
-            values[name] = Poisoned()
     for block in blocks.values():
-        faults.extend(_validate(block, values, context))
+        faults.extend(validate(block, values, context))
     known = {name: value for name, value in values.items() if not isinstance(value, Exception)}
     plain = {n: lower(v) for n, v in known.items() if not marks_of(v)}
     hidden = {n: unmark(v)[0] for n, v in known.items() if marks_of(v)}
@@ -112,114 +109,112 @@ def _is_text(value: Val) -> bool:
         return False
 
 
-def _unset(block: VariableBlock) -> Diagnostic:
+def _unset(block: VariableBlock, terraform: bool) -> Diagnostic:
+    prefix, file, more = (PREFIX, "kafkaform.kfvars.hcl", "*.auto.kfvars.hcl")
+    if terraform:
+        prefix, file, more = (TERRAFORM_PREFIX, "terraform.tfvars", "*.auto.tfvars")
     return error(
         header(block.block),
         f'The variable "{block.name}" has no value',
         "It has no default, so a value must be given.",
-        f"Give it with --var '{block.name}=…', in {PREFIX}{block.name}, in "
-        "kafkaform.kfvars.hcl or a *.auto.kfvars.hcl file, or with --var-file.",
+        f"Give it with --var '{block.name}=…', in {prefix}{block.name}, in {file} or a {more} "
+        "file, or with --var-file.",
     )
 
 
-# ── where values come from ──────────────────────────────────────────────────────────────
+# ── declarations ────────────────────────────────────────────────────────────────────────
 
 
-def _gather(
-    tree: Tree, blocks: Mapping[str, VariableBlock], inputs: Inputs, faults: list[Diagnostic]
-) -> Mapping[str, _Source]:
-    """The strongest source of each variable."""
-    found: dict[str, _Source] = {}
-    for name, block in blocks.items():
-        if PREFIX + name in inputs.environ:
-            text = inputs.environ[PREFIX + name]
-            found[name] = _Source(PREFIX + name, header(block.block), text=text)
-    for file in tree.values:
-        found.update(_from_file(file, blocks, faults))
-    for given in inputs.given:
-        if isinstance(given, VarFile):
-            file, problems = parse(given.content, given.name)
-            faults.extend(problems)
-            found.update(_from_file(file, blocks, faults))
-        else:
-            found.update(_from_argument(given, blocks, faults))
-    return found
+def declaration_faults(block: VariableBlock, context: Context) -> Iterator[Diagnostic]:
+    """What is wrong with a declaration, whatever is given."""
+    if block.name in RESERVED:
+        detail = "A module block has an argument of this name."
+        yield error(header(block.block), f'No variable can be called "{block.name}"', detail)
+    if block.deprecated is not None and not (literal(block.deprecated) or "").strip():
+        yield error(block.deprecated, '"deprecated" must be a text that says what to use instead')
+    const = attribute(block.block, "const")
+    if const is not None and not (isinstance(const, Lit) and isinstance(const.value, bool)):
+        yield error(const, '"const" must be true or false, written out')
+    for rule in block.validations:
+        condition = attribute(rule, "condition")
+        if condition is not None and not _refers(condition, block.name):
+            yield error(condition, f"The condition of a validation refers to var.{block.name}")
+    if block.default is not None:
+        try:
+            value_of(block, None, header(block.block), "", context)
+        except EvalError as fault:
+            yield as_diagnostic(fault, context=[f"while reading var.{block.name}"])
 
 
-def _from_file(
-    file: File, blocks: Mapping[str, VariableBlock], faults: list[Diagnostic]
-) -> Iterator[tuple[str, _Source]]:
-    for block in file.body.blocks:
-        faults.append(error(header(block), "A file of variable values holds no blocks"))
-    for name, item in file.body.attributes.items():
-        if name in blocks:
-            yield name, _Source(item.range.file, item, item.value)
-        else:
-            advice = near(name, blocks) or f'Declare it with variable "{name}" {{ }}.'
-            faults.append(_undeclared(item, name, advice))
+def _refers(node: Expression, name: str) -> bool:
+    return any(
+        reference.root.name == "var" and reference.steps and reference.steps[0].attribute == name
+        for reference in references(node)
+    )
 
 
-def _undeclared(item: Place, name: str, advice: str) -> Diagnostic:
-    """Without the source line: the value may be a secret whose name is misspelt."""
-    summary = f'No variable "{name}" is declared'
-    return Diagnostic(Severity.WARNING, summary, range=item.range, advice=advice)
+def deprecation(block: VariableBlock, place: Place) -> Iterator[Diagnostic]:
+    """A warning for a value that is given to a deprecated variable. place: of the value."""
+    text = None if block.deprecated is None else literal(block.deprecated)
+    if text:
+        summary = f'The variable "{block.name}" is deprecated'
+        found = error(place, summary, text, hide=_is_secret(block))
+        yield replace(found, severity=Severity.WARNING)
 
 
-def _from_argument(
-    given: str, blocks: Mapping[str, VariableBlock], faults: list[Diagnostic]
-) -> Iterator[tuple[str, _Source]]:
-    name, equals, text = given.partition("=")
-    name = name.strip()
-    if not equals:
-        faults.append(_argument_fault("--var takes name=value", "There is no = in it."))
-    elif name not in blocks:
-        faults.append(
-            _argument_fault(
-                f'--var sets "{name}", but no such variable is declared', near(name, blocks)
-            )
-        )
-    else:
-        yield name, _Source("--var", header(blocks[name].block), text=text)
-
-
-def _argument_fault(summary: str, detail: str) -> Diagnostic:
-    return Diagnostic(Severity.ERROR, summary, advice=detail)
+def _is_secret(block: VariableBlock) -> bool:
+    """Whether its value is kept out of everything that is shown or stored."""
+    return block.sensitive or block.ephemeral
 
 
 # ── one value ───────────────────────────────────────────────────────────────────────────
 
 
-def _value(block: VariableBlock, source: _Source | None, context: Context) -> Val:
-    """The converted value of a variable. Raises EvalError; Unset if nothing gives one."""
+def _value(block: VariableBlock, source: Given | None, context: Context) -> Val:
+    """The converted value of a variable of the root. Raises EvalError; Unset if nothing gives
+    one."""
+    if source is None:
+        value = value_of(block, None, header(block.block), "", context)
+    else:
+        given = _given(block, source, context)
+        value = value_of(block, given, source.place, source.origin, context)
+    if not _is_secret(block):
+        return value
+    bare = unmark(value)[0]
+    return Marked(bare, frozenset({SENSITIVE, SECRET}), SecretRef("variable", block.name))
+
+
+def value_of(
+    block: VariableBlock, given: Val | None, place: Place, origin: str, context: Context
+) -> Val:
+    """What a variable holds when it is given this (None: nothing). origin: who gives it, for
+    messages. Raises EvalError; Unset if there is no default, either."""
     kind = ANY if block.type is None else parse_type(block.type, default_reader(context))
-    place: Place = header(block.block)
-    value: Val | None = None
-    if source is not None:
-        place = source.place
-        value = _given(block, source, context)
-    if value is None or (isinstance(value, Null) and not block.nullable):
+    value = given
+    if value is None or (isinstance(unmark(value)[0], Null) and not block.nullable):
         if block.default is not None:
             place, value = block.default, _constant(block, block.default, context)
         elif value is None:
             raise Unset
-    if isinstance(value, Null) and not block.nullable:
+    if isinstance(unmark(value)[0], Null) and not block.nullable:
         raise EvalError(place, f'The variable "{block.name}" cannot be null')
+    hide = _is_secret(block) or bool(marks_of(value))
     try:
         value = convert(value, kind)
     except ConvertFault as fault:
-        origin = f" (given by {source.origin})" if source is not None else ""
+        by = f" (given by {origin})" if origin else ""
         raise EvalError(
             place,
             f'The value of the variable "{block.name}" does not fit its type',
-            f"Here {fault.message if block.sensitive else fault}{origin}.",
-            hide=block.sensitive,
+            f"Here {fault.message if hide else fault}{by}.",
+            hide=hide,
         ) from None
-    if not block.sensitive:
-        return value
-    return Marked(value, frozenset({SENSITIVE, SECRET}), SecretRef("variable", block.name))
+    if block.ephemeral:
+        return with_marks(value, frozenset({SENSITIVE, SECRET}))
+    return with_marks(value, frozenset({SENSITIVE})) if block.sensitive else value
 
 
-def _given(block: VariableBlock, source: _Source, context: Context) -> Val:
+def _given(block: VariableBlock, source: Given, context: Context) -> Val:
     """A text for a primitive or untyped variable is taken as it is, else read as HCL."""
     node = source.node
     if node is None:
@@ -228,18 +223,22 @@ def _given(block: VariableBlock, source: _Source, context: Context) -> Val:
         node, faults = parse_expression(source.text, source.origin)
         if node is None:
             summary = f'The value of the variable "{block.name}" given by {source.origin} '
-            why = "" if block.sensitive else faults[0].summary
+            why = "" if _is_secret(block) else faults[0].summary
             raise EvalError(source.place, summary + "is not an expression", why)
     return _constant(block, node, context)
 
 
 def _constant(block: VariableBlock, node: Expression, context: Context) -> Val:
-    """The value of an expression; faults of sensitive variables do not show the source line."""
+    """The value of an expression. A fault of a secret tells its place only: even the reason could
+    repeat it, such as a password that was written without quotes."""
     try:
         return constant(node, context)
     except EvalError as fault:
-        fault.hide = fault.hide or block.sensitive
-        raise
+        if not _is_secret(block):
+            raise
+        summary = f'The value of the variable "{block.name}" cannot be evaluated'
+        why = "The reason is hidden since the variable is sensitive."
+        raise EvalError(fault.place, summary, why, hide=True) from None
 
 
 def constant(node: Expression, context: Context) -> Val:
@@ -262,17 +261,21 @@ def default_reader(context: Context) -> Default:
 # ── validation ──────────────────────────────────────────────────────────────────────────
 
 
-def _validate(
+def validate(
     block: VariableBlock, values: Mapping[str, Found], context: Context
 ) -> Iterator[Diagnostic]:
+    """An error for each validation that does not hold. values: of all variables of its module."""
+    if isinstance(values.get(block.name), Poisoned):
+        return
     env = Env({"var": Space("variable", values)}, {}, Budget())
-    for rule in block.validations:
+    rules = compile_rules(block.validations, context)
+    for rule, compiled in zip(block.validations, rules, strict=True):
         try:
-            message = _broken(rule, env, context)
+            message = broken(compiled, env)
         except (Poisoned, Deferred):
             continue
         except EvalError as fault:
-            fault.hide = fault.hide or block.sensitive
+            fault.hide = fault.hide or _is_secret(block)
             yield as_diagnostic(fault, context=[f"while validating var.{block.name}"])
             continue
         if message is not None:
@@ -282,13 +285,3 @@ def _validate(
                 message,
                 f"The rule is at {rule.range}.",
             )
-
-
-def _broken(rule: Block, env: Env, context: Context) -> str | None:
-    """The message of a validation rule that does not hold. Raises EvalError."""
-    condition, message = attribute(rule, "condition"), attribute(rule, "error_message")
-    assert condition is not None and message is not None  # the shape was checked
-    if truth_of(unmark(context.code(condition)(env))[0], condition):
-        return None
-    text, marks = piece_of(context.code(message)(env), message)
-    return "The message is hidden since it holds a sensitive value." if marks else text

@@ -11,6 +11,7 @@ import fnmatch
 from collections.abc import Iterable, Iterator
 
 from ..core.change import Path, PathChange
+from ..core.resource import Lifecycle
 from ..core.schema import ObjectSchema
 from ..core.value import EMPTY, FrozenMap, Value
 
@@ -66,8 +67,16 @@ def dotted(path: Path) -> str:
     return ".".join(path)
 
 
-def ignored(path: Path, globs: Iterable[str]) -> bool:
-    """True if an `ignore_changes` glob names this path or the attribute that holds it."""
+def ignored(path: Path, lifecycle: Lifecycle) -> bool:
+    """True if the block leaves this path to others."""
+    only = lifecycle.ignore_changes_except
+    if only is not None:
+        return not _named(path, only)
+    return _named(path, lifecycle.ignore_changes)
+
+
+def _named(path: Path, globs: Iterable[str]) -> bool:
+    """True if a glob names this path or the attribute that holds it."""
     text = dotted(path)
     return any(fnmatch.fnmatchcase(text, glob) or glob == path[0] for glob in globs)
 

@@ -13,15 +13,18 @@ any       any       hidden, failed     blocked: unreadable (forgetting needs no 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ..core.change import Action, Block, BlockKind, Change, Ownership, PathChange
 from ..core.resource import (
+    MOVE,
     Absent,
     Declared,
     Facts,
     Failed,
     Hidden,
+    Lifecycle,
     Observed,
     Pending,
     Reading,
@@ -31,21 +34,32 @@ from ..provider.contract import ResourceType
 from ..state.model import Row
 from .diff import compare, flatten, gone, ignored, lay_over
 from .drafts import Context, described, managed, ownership, unreadable
+from .observe import destination
 from .ownership import Claim
 from .release import release
 
 
 def decide(claim: Claim, reading: Reading, context: Context) -> Change:
     """The change for one object, without steps; a blocked one says why and what to do."""
+    if isinstance(reading, Observed):
+        reading = replace(reading, attributes=destination(reading))
     if claim.declared:
         change = _declared(claim, reading, context)
     else:
         change = release(claim, reading, context)
     change = described(change, claim)
-    pending = context.pending.get(claim.identity)
+    notes = _unfinished(reading, context.pending.get(claim.identity))
+    return replace(change, notes=(*change.notes, *notes))
+
+
+def _unfinished(reading: Reading, pending: Pending | None) -> Iterator[str]:
+    """What an earlier run, or somebody else, has begun with this object."""
+    moving = isinstance(reading, Observed) and reading.moving is not None
     if pending is not None:
-        change = replace(change, notes=(*change.notes, f"unresolved from run {pending.run}"))
-    return change
+        mine = moving and pending.action == MOVE
+        yield f"{'moving since' if mine else 'unresolved from'} run {pending.run}"
+    elif moving:
+        yield "a move of it runs that is not in the audit log"
 
 
 # ── declared ────────────────────────────────────────────────────────────────────────────
@@ -63,8 +77,8 @@ def _declared(claim: Claim, reading: Reading, context: Context) -> Change:
     ours = _is_ours(claim.row, reading, pending)
     after = kind.target(item.attributes, reading, facts, not ours)
     before = kind.canonical(reading.attributes, facts)
-    globs = item.lifecycle.ignore_changes
-    spared = [c.path for c in compare(before, after, schema=kind.schema) if ignored(c.path, globs)]
+    lifecycle, differ = item.lifecycle, compare(before, after, schema=kind.schema)
+    spared = [change.path for change in differ if ignored(change.path, lifecycle)]
     after = lay_over(after, spared, before)
     paths = compare(before, after, schema=kind.schema, fallbacks=reading.fallbacks)
     if ours:
@@ -137,7 +151,7 @@ def _update(
 ) -> Change:
     row, item = claim.row, claim.declared[0]
     paths += _bookkeeping(row, item)
-    drift = _drift(row, before, after, kind, item.lifecycle.ignore_changes)
+    drift = _drift(row, before, after, kind, item.lifecycle)
     row_before = ownership(row)
     row_after = _row_after(claim, kind, facts, adopted=False)
     said = any(d.lifecycle.prevent_destroy is not None for d in claim.declared)
@@ -254,7 +268,7 @@ def _drift(
     before: FrozenMap,
     after: FrozenMap,
     kind: ResourceType,
-    globs: tuple[str, ...],
+    lifecycle: Lifecycle,
 ) -> tuple[PathChange, ...]:
     """Recorded against live, without what is ignored and what the target leaves alone."""
     if row is None:
@@ -263,6 +277,6 @@ def _drift(
     return tuple(
         change
         for change in compare(row.attributes, managed(before, row.attributes), schema=kind.schema)
-        if not ignored(change.path, globs)
+        if not ignored(change.path, lifecycle)
         and not (change.before is None and wanted.get(change.path) == change.after)
     )

@@ -27,6 +27,7 @@ from ..core.resource import (
     Sweep,
     World,
 )
+from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import Session
 from ..state.model import State
 
@@ -127,6 +128,12 @@ def _stronger(new: Reading, old: Reading) -> bool:
     if isinstance(old, Absent):
         return not isinstance(new, Absent)
     return isinstance(new, Observed) and not isinstance(old, Observed)
+
+
+def destination(live: Observed) -> FrozenMap:
+    """The attributes as they will be once the move that runs has ended: what a plan compares with
+    (architecture §4.7)."""
+    return live.attributes.with_items(live.moving or EMPTY)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..core.address import Address, matches, parse_address
+from ..core.address import matches, moved, parse_address
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..core.resource import Declared, Desired, Identity, Import, Moved, Removed
 from ..provider.contract import ResourceType
@@ -98,16 +98,8 @@ def _removed_block(owner: str, desired: Desired) -> Removed | None:
 
 def _move(owner: str, moves: tuple[Moved, ...]) -> str:
     for move in moves:
-        address = parse_address(owner)
-        if move.source.contains(address):
-            owner = str(moved_address(address, move.source, move.target))
+        owner = str(moved(parse_address(owner), move.source, move.target) or owner)
     return owner
-
-
-def moved_address(address: Address, source: Address, target: Address) -> Address:
-    """`address`, which `source` contains, as it is called below `target`."""
-    key = target.key if source.key is not None else address.key
-    return replace(target, key=key, child=address.child)
 
 
 def _imports(

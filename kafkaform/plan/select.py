@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..core.address import Address, matches, parse_address
@@ -43,7 +43,7 @@ def narrow(changes: Sequence[Change], options: Options) -> tuple[Change, ...]:
 
 def by_address(changes: Sequence[Change]) -> Mapping[str, list[int]]:
     """Address text -> positions of its changes: of every owner, under the address of the object,
-    of the composite that it is a part of, and of the whole block."""
+    of the composite that it is a part of, of the whole block, and of the modules around it."""
     index: dict[str, list[int]] = {}
     for n, change in enumerate(changes):
         for name in {name for owner in owners(change) for name in _names(owner)}:
@@ -60,7 +60,15 @@ def _names(owner: str) -> set[str]:
     address = _parsed(owner)
     if address is None:
         return {owner}
-    return {owner, str(replace(address, child=None)), str(address.resource)}
+    return {owner, str(replace(address, child=None)), str(address.resource), *_modules(address)}
+
+
+def _modules(address: Address) -> Iterator[str]:
+    """Every module that the address is in, with the key of the innermost and without."""
+    for depth in range(1, len(address.module) + 1):
+        *outer, last = address.module[:depth]
+        yield ".".join((*outer, last))
+        yield ".".join((*outer, last.partition("[")[0]))
 
 
 def _parsed(text: str) -> Address | None:

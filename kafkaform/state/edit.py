@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from ..core.address import Address, parse_address
+from ..core.address import Address, moved, parse_address
 from ..core.diagnostics import suggest
 from ..core.errors import UsageError
 from ..core.head import Head
@@ -90,8 +90,7 @@ def move(state: State, source: str, target: str) -> State:
         raise UsageError(f"{taken[0]} is in the state already", "Move or remove that first.")
 
     def renamed(text: str) -> str:
-        address = parse_address(text)
-        return str(_moved(address, old, new)) if old.contains(address) else text
+        return str(moved(parse_address(text), old, new) or text)
 
     return put_all(state, _renamed(state.objects.values(), renamed))
 
@@ -103,12 +102,6 @@ def _renamed(rows: Iterable[Row], renamed: Callable[[str], str]) -> Iterable[Row
         depends_on = tuple(renamed(other) for other in row.depends_on)
         if set(owners) != set(row.owners) or depends_on != row.depends_on:
             yield replace(row, owners=owners, depends_on=depends_on)
-
-
-def _moved(address: Address, source: Address, target: Address) -> Address:
-    """`address`, which `source` contains, as it is called below `target`."""
-    key = address.key if source.key is None and target.key is None else target.key
-    return replace(target, key=key, child=target.child or address.child)
 
 
 def _moves(target: Address, owner: str, source: Address) -> bool:

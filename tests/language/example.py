@@ -11,7 +11,6 @@ from kafkaform.core.schema import (
     NUMBER,
     STRING,
     Attribute,
-    ObjectSchema,
     list_of,
     map_of,
     schema,
@@ -20,7 +19,15 @@ from kafkaform.core.schema import (
 from kafkaform.core.value import FrozenMap
 from kafkaform.language.code import Env
 from kafkaform.language.convert import lower
-from kafkaform.language.desired import Inputs, TypeInfo, build, load
+from kafkaform.language.desired import (
+    DataInfo,
+    Inputs,
+    ProviderInfo,
+    Schemas,
+    TypeInfo,
+    build,
+    load,
+)
 from kafkaform.language.evaluate import context
 from kafkaform.language.functions import function_table
 from kafkaform.language.limits import Budget
@@ -51,7 +58,13 @@ KAFKA = schema(
     Attribute("sasl_password", STRING, "", secret=True),
     blocks={"authorizer": schema("", Attribute("super_users", set_of(STRING), ""))},
 )
-PROVIDERS: Mapping[str, ObjectSchema] = {"kafka": KAFKA}
+PROVIDERS = {"kafka": ProviderInfo(KAFKA)}
+CLUSTER = schema(
+    "What a cluster says.",
+    Attribute("prefix", STRING, "Of topics."),
+    Attribute("names", list_of(STRING), "Its topics.", computed=True),
+)
+DATA = {"kafka_topics": DataInfo(CLUSTER, "kafka")}
 BLOCK = 'provider "kafka" { bootstrap_servers = ["a:9092"] }\n'
 
 
@@ -81,6 +94,7 @@ TYPES = {
     "kafka_user": TypeInfo(USER, _key("username"), "kafka"),
     "kafka_role": TypeInfo(ROLE, _key("topics"), "kafka", _expand),
 }
+SCHEMAS = Schemas(TYPES, DATA, PROVIDERS)
 
 
 def desired(
@@ -89,7 +103,7 @@ def desired(
     """What main.kf.hcl with this text (and a provider block) declares."""
     given = {"main.kf.hcl": text, "provider.kf.hcl": BLOCK, **(files or {})}
     tree = load({name: content.encode() for name, content in given.items()})
-    return build(tree, inputs or Inputs(), TYPES, PROVIDERS, **more)
+    return build(tree, inputs or Inputs(), SCHEMAS, **more)
 
 
 def sound(text: str, inputs: Inputs | None = None, **more: Any) -> Desired:

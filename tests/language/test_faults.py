@@ -34,7 +34,7 @@ GOLDEN: list[tuple[str, list[str]]] = [
     ),
     (_topic('name = "a"\n  topic_id = "x"'), ['3:3: "topic_id" cannot be set']),
     (_topic('name = "a"\n  config {}'), ['3:3: "config" is an argument']),
-    (_topic('name = "a"\n  dynamic "x" {}'), ["3:3: dynamic blocks are not supported yet"]),
+    (_topic('name = "a"\n  dynamic "x" {}'), ['3:3: dynamic "x" needs "for_each"', '3:3: dynamic "x" needs a "content" block']),
     (
         'resource "kafka_user" "u" {\n  username = "u"\n  user = "v"\n}\n',
         ['3:3: "user" and "username" are the same argument'],
@@ -76,7 +76,7 @@ GOLDEN: list[tuple[str, list[str]]] = [
     (_topic("name = local.zone"), ['2:10: There is no local value "zone"']),
     (_topic("name = orders"), ['2:10: Nothing is named "orders" here']),
     (_topic("name = lenght([])"), ["2:10: There is no function lenght"]),
-    (_topic("name = module.x.y"), ['2:10: References to "module" are not supported yet']),
+    (_topic("name = module.x.y"), ['2:10: There is no module "x"']),
     (_topic('name = "a"\n  provider = kafka.us'), ["3:14: There is no provider instance kafka.us"]),
     (
         _topic('name = "a"\n  provider = aws'),
@@ -94,8 +94,8 @@ GOLDEN: list[tuple[str, list[str]]] = [
         ['4:23: There is no attribute "partitionz" to ignore'],
     ),
     ('resorce "kafka_topic" "a" {}\n', ['1:1: There are no "resorce" blocks']),
-    ('module "x" {}\n', ["1:1: module blocks are not supported yet"]),
-    ('data "kafka_topic" "x" {}\n', ["1:1: data blocks are not supported yet"]),
+    ('module "x" {}\n', ['1:1: module "x" needs "source"']),
+    ('data "kafka_topic" "x" {}\n', ['1:6: There is no data source "kafka_topic"']),
     ('resource "kafka_topik" "a" {}\n', ['1:10: There is no resource type "kafka_topik"']),
     ('resource "kafka_topic" {}\n', ["1:1: A resource block takes the type and the name"]),
     ('resource "kafka_topic" "1a" {}\n', ['1:24: "1a" is not a name']),
@@ -161,9 +161,8 @@ def test_both_places_of_one_object_are_named() -> None:
 
 
 def test_folders_without_configuration() -> None:
-    """An empty folder and a JSON configuration are named as such."""
+    """An empty folder is named as such."""
     assert load({}).diagnostics[0].summary == "There is no configuration here"
-    assert load({"a.kf.json": b"{}"}).diagnostics[0].summary.startswith("a.kf.json is not read")
 
 
 def test_syntax_errors_do_not_hide_other_faults() -> None:

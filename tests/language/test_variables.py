@@ -30,6 +30,13 @@ PRECEDENCE: list[tuple[Inputs, Mapping[str, str], str]] = [
     (Inputs(ENVIRON, ("x=cli",)), AUTO, "cli"),
     (Inputs({}, ("x=cli", VarFile("v.hcl", b'x = "file"'))), AUTO, "file"),
     (Inputs({}, (VarFile("v.hcl", b'x = "file"'), "x=cli")), AUTO, "cli"),
+    (Inputs(), {**FILES, "kafkaform.kfvars.json": '{"x": "json"}'}, "json"),
+    (Inputs(), {**AUTO, "a.auto.kfvars.json": '{"x": "j"}'}, "b"),
+    (Inputs(), {**AUTO, "c.auto.kfvars.json": '{"x": "j"}'}, "j"),
+    (Inputs({}, (VarFile("v.json", b'{"x": "file"}'),)), AUTO, "file"),
+    (Inputs({}, (VarFile("/dev/fd/63", b' {"x": "pipe"}'),)), AUTO, "pipe"),
+    (Inputs({}, (VarFile("/dev/fd/63", b'x = "pipe"'),)), AUTO, "pipe"),
+    (Inputs({}, ("x=1", VarFile("v.hcl", b'x = "file"'), "x=a = b")), AUTO, "a = b"),
 ]
 
 
@@ -50,6 +57,41 @@ def test_undeclared_names() -> None:
     assert warned.diagnostics[0].advice == 'Did you mean "x"?'
     refused = desired(ONE, Inputs({}, ("xx=1",)))
     assert faults(refused) == ['None: --var sets "xx", but no such variable is declared']
+
+
+def test_many_undeclared_names() -> None:
+    """A file that serves many folders does not flood the screen: two names, then a summary."""
+    text = "".join(f'n{n} = "hunter2"\n' for n in range(5))
+    warned = desired(ONE, Inputs({}, (VarFile("v.hcl", b"n1 = 1"),)), {"a.auto.kfvars.hcl": text})
+    assert sorted(item.summary for item in warned.diagnostics) == [
+        "3 more variables that have a value are not declared: n2, n3, n4",
+        'No variable "n0" is declared',
+        'No variable "n1" is declared',
+    ]
+    assert {item.severity for item in warned.diagnostics} == {Severity.WARNING}
+    assert "hunter2" not in str(warned.diagnostics)
+
+
+ARGUMENTS = [
+    ("x", "--var takes name=value", "There is no = in it."),
+    ("x =hunter2", '--var sets "x ", which has a blank in it',
+     "Write --var 'x=…' without blanks around the =."),
+    ("y=hunter2", '--var sets "y", but no such variable is declared', ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "summary", "advice"), ARGUMENTS)
+def test_faults_of_arguments(text: str, summary: str, advice: str) -> None:
+    """What is wrong with a --var is said without its value."""
+    (fault,) = desired(ONE, Inputs({}, (text,))).diagnostics
+    assert (fault.severity, fault.summary, fault.advice) == (Severity.ERROR, summary, advice)
+
+
+def test_declarations_in_a_file_of_values() -> None:
+    """A common mistake is told with what to write instead."""
+    found = desired(ONE, files={"a.auto.kfvars.hcl": 'variable "x" {\n  default = 1\n}\n'})
+    assert faults(found) == ["a.auto.kfvars.hcl:1:1: A file of variable values holds no blocks"]
+    assert found.diagnostics[0].advice == "Write x = …; variables are declared in other files."
 
 
 TEXTS = [
@@ -89,7 +131,7 @@ def test_partial_inputs_check_names_only() -> None:
     )
     found = desired(text, Inputs(partial=True))
     assert faults(found) == [
-        "None: 1 variables have no value: zone",
+        "None: 1 variable has no value: zone",
         'main.kf.hcl:4:16: "partitions" must be a number',
         'main.kf.hcl:5:12: There is no local value "nope"',
     ]
@@ -137,6 +179,120 @@ def test_validation() -> None:
     assert faults(found) == ['main.kf.hcl:1:1: The value of the variable "n" is not valid']
     assert found.diagnostics[0].detail == "n is 3, which is too small"
     assert sound(text, Inputs({}, ("n=6",))).declared == ()
+
+
+def test_several_validations_and_other_variables() -> None:
+    """Every rule that does not hold is told; a rule may look at other variables, too."""
+    rule = "  validation {{\n    condition = {0}\n    error_message = {1}\n  }}\n"
+    text = (
+        'variable "least" {\n  default = 1\n}\nvariable "n" {\n  default = 9\n'
+        + rule.format("var.n >= var.least", '"${var.n} is less than ${var.least}"')
+        + rule.format("var.n % 2 == 1", '"${var.n} is even"')
+        + "}\n"
+    )
+    assert sound(text).declared == ()
+    found = desired(text, Inputs({}, ("n=4", "least=5")))
+    assert [item.detail for item in found.diagnostics] == ["4 is less than 5", "4 is even"]
+    assert [item.advice for item in found.diagnostics] == [
+        "The rule is at main.kf.hcl:6:3.",
+        "The rule is at main.kf.hcl:10:3.",
+    ]
+
+
+DECLARATIONS = [
+    ('default = "a"\n  type = number',
+     '2:13: The value of the variable "x" does not fit its type'),
+    ("default = null\n  nullable = false", '2:13: The variable "x" cannot be null'),
+    ("default = 1\n  sensitive = 1", '3:15: "sensitive" must be true or false, written out'),
+    ("default = 1\n  const = 1", '3:11: "const" must be true or false, written out'),
+    ("default = 1\n  deprecated = true",
+     '3:16: "deprecated" must be a text that says what to use instead'),
+    ('default = 1\n  deprecated = " "',
+     '3:16: "deprecated" must be a text that says what to use instead'),
+    ('default = 1\n  validation {\n    condition = 1 > 2\n    error_message = "e"\n  }',
+     "4:17: The condition of a validation refers to var.x"),
+    ("default = var.x", '2:13: Nothing is named "var" here'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "fault"), DECLARATIONS)
+def test_faults_of_declarations(body: str, fault: str) -> None:
+    """A wrong declaration is told although a sound value is given."""
+    text = f'variable "x" {{\n  {body}\n}}\n'
+    assert faults(desired(text, Inputs({}, ("x=5",)))) == [f"main.kf.hcl:{fault}"]
+
+
+@pytest.mark.parametrize("name", ["source", "version", "providers", "count", "for_each"])
+def test_reserved_names(name: str) -> None:
+    """A name that a module block needs for itself could never be given a value there."""
+    found = desired(f'variable "{name}" {{\n  default = 1\n}}\n')
+    assert faults(found) == [f'main.kf.hcl:1:1: No variable can be called "{name}"']
+
+
+DEPRECATED = 'variable "old" {\n  default    = 1\n  deprecated = "Use new."\n}\n'
+
+
+def test_deprecated_variables() -> None:
+    """Who gives a value is warned with the declaration's own words; a default warns nobody."""
+    assert sound(DEPRECATED).diagnostics == ()
+    found = desired(DEPRECATED, files={"kafkaform.kfvars.hcl": "\nold = 2"})
+    (warning,) = found.diagnostics
+    assert (warning.severity, warning.summary, warning.detail) == (
+        Severity.WARNING,
+        'The variable "old" is deprecated',
+        "Use new.",
+    )
+    assert str(warning.range) == "kafkaform.kfvars.hcl:2:1"
+    hidden = desired(
+        DEPRECATED.replace("deprecated", "sensitive  = true\n  deprecated"),
+        files={"kafkaform.kfvars.hcl": 'old = "hunter2"'},
+    )
+    assert hidden.diagnostics[0].excerpt is None
+
+
+USER = (
+    'resource "kafka_user" "u" {\n  username = "u"\n  password = var.p\n  password_version = 1\n}\n'
+)
+
+
+def test_ephemeral_variables_are_not_stored() -> None:
+    """Their values go only where secrets go, as a reference."""
+    text = 'variable "p" {\n  ephemeral = true\n}\n'
+    given = Inputs({"KF_VAR_p": "hunter2"})
+    assert "hunter2" not in str(sound(text + USER, given))
+    shown = desired(text + 'resource "kafka_topic" "a" {\n  name = var.p\n}\n', given)
+    assert faults(shown) == ['main.kf.hcl:5:10: A sensitive value cannot go into "name"']
+    assert "hunter2" not in str(shown)
+
+
+SECRET = "hunter2"
+LEAKS = [
+    ("", {"KF_VAR_p": f'"{SECRET}'}, "", "type = list(string)"),
+    ("", {"KF_VAR_p": SECRET}, "", "type = list(string)"),
+    ("", {"KF_VAR_p": SECRET}, "", "type = number"),
+    ("", {}, f"p = {SECRET}", ""),
+    ("", {}, f"p = [{SECRET}", ""),
+    ("", {}, f'p = upper("{SECRET}", 1)', ""),
+    ("", {}, f'p = ["{SECRET}"]', "type = string"),
+    ("", {}, f'p = {{ a = "{SECRET}" }}', "type = object({ a = number })"),
+    ("", {}, f'p = "{SECRET}', ""),
+    ("", {"KF_VAR_p": SECRET}, "", 'validation {\n    condition = var.p == "x"\n    '
+     'error_message = "${var.p} is wrong"\n  }'),
+    ("", {"KF_VAR_p": SECRET}, "", "validation {\n    condition = var.p + 1 > 2\n    "
+     'error_message = "wrong"\n  }'),
+    ('locals {\n  x = parseint(var.p, 10)\n}\n', {"KF_VAR_p": SECRET}, "", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "environ", "values", "body"), LEAKS)
+def test_faults_of_sensitive_variables_do_not_show_them(
+    more: str, environ: Mapping[str, str], values: str, body: str
+) -> None:
+    """Whatever is wrong with the value, its text stays out of the message and the excerpt."""
+    text = f'variable "p" {{\n  sensitive = true\n  {body}\n}}\n{more}'
+    found = desired(text, Inputs(environ), {"a.auto.kfvars.hcl": values})
+    assert any(item.severity is Severity.ERROR for item in found.diagnostics)
+    assert SECRET not in str(found.diagnostics)
 
 
 def test_digest() -> None:

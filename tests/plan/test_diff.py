@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kafkaform.core.resource import Lifecycle
 from kafkaform.core.schema import STRING, Attribute, map_of, schema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.diff import compare, flatten, ignored, lay_over, set_only
@@ -63,8 +64,12 @@ def test_sensitive_attributes_are_marked() -> None:
 def test_globs_name_paths_and_whole_attributes() -> None:
     """`config.retention.*`, `config` and `*` are all ways to ignore config.retention.ms."""
     path = ("config", "retention.ms")
-    assert all(ignored(path, (glob,)) for glob in ("config.retention.*", "config", "*"))
-    assert not any(ignored(path, (glob,)) for glob in ("retention.ms", "config.segment.*", "conf"))
+    for glob in ("config.retention.*", "config", "*"):
+        assert ignored(path, Lifecycle(ignore_changes=(glob,)))
+        assert not ignored(path, Lifecycle(ignore_changes_except=(glob,)))
+    for glob in ("retention.ms", "config.segment.*", "conf"):
+        assert not ignored(path, Lifecycle(ignore_changes=(glob,)))
+        assert ignored(path, Lifecycle(ignore_changes_except=(glob,)))
 
 
 @given(things, things)

@@ -195,6 +195,19 @@ def test_ignored_paths_are_left_as_they_are_and_are_no_drift() -> None:
     assert decided(everything, live(config=MS), row()).action is Action.NOOP
 
 
+def test_all_but_the_named_paths_are_left_as_they_are() -> None:
+    """ignore_changes_except manages what it names and nothing else of a live object."""
+    only = Lifecycle(ignore_changes_except=("config.retention.*",))
+    change = decided(
+        desired(topic("a", 5, config=MS, lifecycle=only)),
+        live(config={"retention.ms": "7", "segment.ms": "9"}),
+        row(config=MS),
+    )
+    assert [(p.path, p.before, p.after) for p in change.paths] == [
+        (("config", "retention.ms"), "7", "1000")
+    ]
+
+
 def test_drift_shows_recorded_against_live() -> None:
     """A value that somebody changed shows both, whether or not it is wished that way now."""
     added = decided(desired(topic("a")), live(config=MS), row())

@@ -1,0 +1,93 @@
+"""Expressions asked of an evaluated configuration, and their values as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ..core.diagnostics import Diagnostics
+from ..core.value import SecretRef
+from ..syntax.format import format
+from ..syntax.parse import parse_expression
+from ..syntax.write import is_identifier, quote, write_value
+from .check import Names, check_expression
+from .convert import lower
+from .desired import Built
+from .faults import Deferred, EvalError, Poisoned, as_diagnostic
+from .references import AllUses
+from .values import (
+    FIELDS,
+    SENSITIVE,
+    Computed,
+    ListVal,
+    MapVal,
+    Marked,
+    SetVal,
+    TupleVal,
+    Val,
+)
+
+SOURCE = "console"
+HIDDEN = "(sensitive value)"
+LATER = "(known after apply)"
+
+Evaluator = Callable[[str], tuple[str | None, Diagnostics]]
+"""An expression -> its value as text, or None and why not."""
+
+
+def evaluator(built: Built) -> Evaluator:
+    """Evaluates expressions as if they stood in a root local value."""
+    run = built.run
+    types = {name: info.schema for name, info in run.schemas.types.items()}
+    data = {name: info.schema for name, info in run.schemas.data.items()}
+    names = Names(run.root.module, types, data, run.context.functions, AllUses())
+
+    def evaluate(text: str) -> tuple[str | None, Diagnostics]:
+        node, faults = parse_expression(text, SOURCE)
+        if node is None:
+            return None, faults
+        unknown = tuple(check_expression(node, names))
+        if unknown:
+            return None, unknown
+        try:
+            return shown(run.context.code(node)(run.root.env)), ()
+        except EvalError as fault:
+            return None, (as_diagnostic(fault),)
+        except Deferred:
+            return LATER, ()
+        except Poisoned:
+            return "(not known: it depends on something that has faults, or that is not set)", ()
+
+    return evaluate
+
+
+def shown(value: Val) -> str:
+    """The value as an expression that yields it; what is sensitive is hidden. Raises what the
+    parts of a module or data source raise."""
+    return format(f"x = {_text(value)}\n").removeprefix("x = ").removesuffix("\n")
+
+
+_CALLS: Mapping[type, str] = {ListVal: "tolist", SetVal: "toset", MapVal: "tomap"}
+
+
+def _text(value: Val) -> str:
+    if isinstance(value, Marked):
+        return HIDDEN if SENSITIVE in value.marks else _text(value.value)
+    if isinstance(value, SecretRef):
+        return HIDDEN
+    if isinstance(value, Computed):
+        return LATER
+    if isinstance(value, TupleVal | ListVal | SetVal):
+        inside = "".join(f"{_text(item)},\n" for item in value.items)
+        brackets = f"[\n{inside}]" if inside else "[]"
+    elif isinstance(value, FIELDS):
+        pairs = ((name, value.fields[name]) for name in sorted(value.fields))
+        inside = "".join(f"{_key(name)} = {_text(item)}\n" for name, item in pairs)
+        brackets = f"{{\n{inside}}}" if inside else "{}"
+    else:
+        return write_value(lower(value))
+    call = _CALLS.get(type(value))
+    return brackets if call is None else f"{call}({brackets})"
+
+
+def _key(name: str) -> str:
+    return name if is_identifier(name) else quote(name)

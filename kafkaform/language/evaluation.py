@@ -1,0 +1,269 @@
+"""Every node of a configuration in its order, in each instance of its module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from ..core.address import bracketed
+from ..core.diagnostics import Diagnostic
+from ..syntax.nodes import Attribute
+from .arguments import Report, deferred_fault
+from .blocks import header
+from .checks import compile_check, evaluate_check
+from .code import Code, Env
+from .data import DataPlan, compile_data, evaluate_data
+from .declarations import ModuleBlock
+from .expand import instances
+from .faults import Deferred, EvalError, LimitError, Poisoned, as_diagnostic, error
+from .graph import Node, address_of_node, place_of
+from .limits import LIMITS
+from .modules import Module
+from .origins import located
+from .outputs import output_value
+from .providers import configured
+from .resources import Site, compile_resource, evaluate_resource
+from .rules import compile_rules
+from .run import Run, enter, explicit_needs, needs_of
+from .scope import Found
+from .values import Composite, size_of
+from .variables import declaration_faults, deprecation, validate, value_of
+from .within import Scope
+
+
+def evaluate(run: Run) -> None:
+    """Every node, each after what it needs."""
+    for steps in run.graph.modules:
+        run.scopes[steps], run.resources[steps] = [], {}
+    enter(run, Scope(run.graph.modules[()], (), run.budget, run.faults.add, run.resources[()],
+                      run.settled, variables=dict(run.variables.values)))  # fmt: skip
+    for cycle in run.graph.cycles:
+        run.faults.add(_cycle_fault(run, cycle))
+    looping = {node for cycle in run.graph.cycles for node in cycle}
+    for node in run.graph.order:
+        evaluator = _compiled(run, node)
+        for scope in run.scopes[node.steps]:
+            scope.needs[node.name] = needs_of(run, node, scope)
+            evaluator(scope, node in looping)
+
+
+def _cycle_fault(run: Run, cycle: tuple[Node, ...]) -> Diagnostic:
+    shown = cycle if len(cycle) <= 12 else (*cycle[:10], cycle[-1])
+    chain = [f"{node} ({place_of(node, run.graph.modules).range})" for node in shown]
+    return error(
+        place_of(cycle[0], run.graph.modules),
+        f"{cycle[0]} refers to itself",
+        " → ".join(chain),
+        "Break the chain by writing one of these values out.",
+    )
+
+
+# ── one node ────────────────────────────────────────────────────────────────────────────
+
+Evaluator = Callable[[Scope, bool], None]
+"""Evaluates a node in one instance of its module; True: it is part of a cycle."""
+
+
+def _compiled(run: Run, node: Node) -> Evaluator:
+    """The node's block, compiled once for all instances of its module."""
+    word, _, name = node.name.partition(".")
+    module = run.graph.modules[node.steps]
+    return _COMPILERS.get(word, _resource)(run, module, name if word in _COMPILERS else node.name)
+
+
+def _local(run: Run, module: Module, name: str) -> Evaluator:
+    item = module.found.locals[name]
+    code = run.context.code(item.value)
+    what = f"local.{name}"
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        scope.locals[name] = Poisoned() if looping else _value(item, code, scope, what)
+
+    return evaluator
+
+
+def _value(item: Attribute, code: Code, scope: Scope, what: str) -> Found:
+    try:
+        scope.budget.charge(1, item)
+        value = code(scope.env)
+        if size_of(value) > LIMITS.size or (
+            isinstance(value, Composite) and value.depth > LIMITS.depth
+        ):
+            raise LimitError(
+                item,
+                f"The local value {item.name} is too large",
+                f"{LIMITS.size:,} elements and characters, {LIMITS.depth} levels are the limit.",
+            )
+        return value
+    except EvalError as fault:
+        scope.report(as_diagnostic(fault, context=[f"while evaluating {what}"]))
+        return Poisoned()
+    except (Poisoned, Deferred) as outcome:
+        return outcome
+
+
+def _variable(run: Run, module: Module, name: str) -> Evaluator:
+    block = module.found.variables[name]
+    given = None if module.call is None else module.call.argument(name)
+    code = None if given is None else run.context.code(given)
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        if module.call is None:
+            return  # the root's variables come from outside
+        caller = scope.caller
+        assert caller is not None
+        env = Env({**caller.env.roots, **scope.each}, {}, scope.budget)
+        try:
+            value = None if looping or code is None else code(env)
+            place = header(module.call.block) if given is None else given
+            scope.variables[name] = value_of(block, value, place, "", run.context)
+            for fault in deprecation(block, place) if value is not None else ():
+                caller.report(fault)
+        except EvalError as fault:
+            what = f"{'.'.join(scope.path)}: var.{name}"
+            caller.report(as_diagnostic(fault, context=[f"while evaluating {what}"]))
+            scope.variables[name] = Poisoned()
+        except (Poisoned, Deferred) as outcome:
+            scope.variables[name] = outcome
+
+    return evaluator
+
+
+def _resource(run: Run, module: Module, name: str) -> Evaluator:
+    address = address_of_node(name)
+    block, info = module.found.resources[address], run.schemas.types[address.type]
+    plan = compile_resource(block, info, run.context, module.providers, run.faults.add)
+    if plan is not None:
+        run.resources[module.steps][address] = plan
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        scope.made[address] = Poisoned()
+        if plan is not None and not looping:
+            site = scope.site(scope.needs[name])
+            scope.made[address] = evaluate_resource(plan, run.context, site)
+
+    return evaluator
+
+
+def _source(run: Run, module: Module, name: str) -> Evaluator:
+    address = address_of_node(name)
+    block, info = module.found.data[address], run.schemas.data[address.type]
+    plan = compile_data(block, info, run.context, module.providers, run.faults.add)
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        answer: Found = Poisoned()
+        if plan is not None and not looping:
+            answer = _asked(run, plan, scope.site(frozenset()))
+        scope.data[address.type][address.name] = answer
+
+    return evaluator
+
+
+def _asked(run: Run, plan: DataPlan, site: Site) -> Found:
+    config = run.provider(plan.instance, plan.block)
+    return evaluate_data(plan, run.context, site, config, run.query)
+
+
+def _call(run: Run, module: Module, name: str) -> Evaluator:
+    call, child = module.found.modules[name], module.children[name]
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        scope.children[name] = Poisoned() if looping else _instances(run, scope, call, child)
+
+    return evaluator
+
+
+def _instances(
+    run: Run, scope: Scope, call: ModuleBlock, child: Module
+) -> dict[str | int | None, Scope] | Poisoned:
+    """The instances of a module, each entered."""
+    what = ".".join((*scope.path, f"module.{call.name}"))
+    inherited = scope.inherited | explicit_needs(run, scope, call.block)
+    made: dict[str | int | None, Scope] = {}
+    try:
+        for one in instances(
+            call.argument("for_each"), call.argument("count"), run.context, scope.env
+        ):
+            scope.budget.instance(call.block)
+            path = (*scope.path, f"module.{call.name}{bracketed(one.key)}")
+            inside = Scope(child, path, run.budget, run.faults.add, run.resources[child.steps],
+                           run.settled, scope, one.roots, inherited)  # fmt: skip
+            inside.report = _reporter(run, inside)
+            enter(run, inside)
+            made[one.key] = inside
+    except EvalError as fault:
+        scope.report(as_diagnostic(fault, context=[f"while expanding {what}"]))
+    except Deferred as deferred:
+        place = call.argument("for_each") or call.argument("count") or header(call.block)
+        scope.report(deferred_fault(place, deferred, what))
+    except Poisoned as poison:
+        return poison
+    else:
+        return made
+    return Poisoned()
+
+
+def _reporter(run: Run, scope: Scope) -> Report:
+    return lambda fault: run.faults.add(located(fault, scope))
+
+
+def _output(run: Run, module: Module, name: str) -> Evaluator:
+    block = module.found.outputs[name]
+    code, rules = run.context.code(block.value), compile_rules(block.preconditions, run.context)
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        what = ".".join((*scope.path, f"output.{name}"))
+        scope.outputs[name] = (
+            Poisoned()
+            if looping
+            else output_value(block, code, rules, scope.env, scope.report, what)
+        )
+
+    return evaluator
+
+
+def _provider(run: Run, module: Module, instance: str) -> Evaluator:
+    block = module.found.providers[instance]
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        info = run.schemas.providers.get(block.name)
+        run.providers[instance] = (
+            None
+            if info is None or looping
+            else configured(block, info, run.context, scope.env, scope.report)
+        )
+
+    return evaluator
+
+
+_COMPILERS: Mapping[str, Callable[[Run, Module, str], Evaluator]] = {
+    "local": _local,
+    "var": _variable,
+    "data": _source,
+    "module": _call,
+    "output": _output,
+    "provider": _provider,
+}
+
+
+def check_variables(run: Run) -> None:
+    """The declarations and validations of the variables of modules; the root's were checked
+    when they were set."""
+    for steps, module in run.graph.modules.items():
+        for block in module.found.variables.values() if steps else ():
+            for fault in declaration_faults(block, run.context):
+                run.faults.add(fault)
+            for scope in run.scopes[steps]:
+                for fault in validate(block, scope.variables, run.context):
+                    scope.report(fault)
+
+
+def evaluate_checks(run: Run) -> None:
+    """All `check` blocks; the last thing that is evaluated."""
+    for steps, module in run.graph.modules.items():
+        for block in module.found.checks.values():
+            infos, providers = run.schemas.data, module.providers
+            check = compile_check(block, infos, run.context, providers, run.faults.add)
+            for scope in run.scopes[steps]:
+                ask = partial(_asked, run)
+                evaluate_check(check, scope.site(frozenset()), scope.data, ask)
