@@ -12,6 +12,8 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import probe
 from kafkaform.core.errors import Locked
 
+from .conformance.summary import pytest_terminal_summary  # noqa: F401  # pytest finds it here
+
 WAIT_SECONDS = 120.0
 
 

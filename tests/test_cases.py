@@ -55,7 +55,7 @@ FOLDER = Path(__file__).parent / "cases"
 CASES = sorted(path.parent for path in FOLDER.glob("*/main.kf.hcl"))
 GOLDEN = ("plan.json", "plan.txt", "plan.md", "errors.txt")
 UPDATE = os.environ.get("KAFKAFORM_UPDATE_GOLDEN") == "1"
-READS = ("ListTopics", "DescribeTopics")
+READS = ("ListTopics", "DescribeTopics", "DescribeClientQuotas")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from typer.core import TyperGroup
 
 from kafkaform.apply.freshness import approval
 from kafkaform.audit.event import KINDS
-from kafkaform.cli.app import app
 from kafkaform.cli.arguments import normalise
 from kafkaform.cli.configuration import Inputs, read_configuration
+from kafkaform.cli.tree import app
 from kafkaform.core import canonical, change, diagnostics, resource
 from kafkaform.core.errors import EXIT_CODES
 from kafkaform.core.value import FrozenMap
@@ -98,7 +98,7 @@ def test_every_configuration_shown_is_valid(path: Path, tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "main.kf.hcl").write_text(text, encoding="utf-8")
         found = read_configuration(folder, Inputs(), Registry()).desired(offline=True)
-        assert found.diagnostics == ()
+        assert not diagnostics.has_errors(found.diagnostics), found.diagnostics
         assert found.declared
 
 

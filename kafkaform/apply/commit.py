@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from ..core.change import Action, Change, Outcome, Path
+from ..core.dataclass import replace
 from ..core.value import EMPTY, FrozenMap
 from ..plan.diff import lay_over, set_only
 from ..state.model import Row

@@ -2,16 +2,17 @@
 
 Nothing is rolled back and nothing is repeated blindly. Independent steps go on after a failure,
 dependents are skipped; deletes of a provider instance wait until everything else there is
-applied. The first signal ends the run after the batch in flight.
+applied. The first signal ends the run after the batch in flight. A step that starts long work
+counts as done: nobody waits for a move.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from ..core.change import Action, Batch, Change, Outcome, OutcomeStatus, Step
 from ..core.clock import Clock
+from ..core.dataclass import dataclass, field, replace
 from ..core.errors import KafkaformError, StorageError
 from ..core.progress import Progress
 from ..core.progress import Report as ReportTo
@@ -21,12 +22,12 @@ from ..plan.model import Plan, Wave
 from ..provider.contract import ResourceType, Secrets, Session
 from .freshness import refuse_if_stale
 from .ledger import Ledger, bookkeeping
+from .obligations import follow_up
 from .preflight import dry_run, narrowed
-from .report import Report, Result
+from .report import GOOD, Report, Result, Work
 from .settle import patience, settle
 from .stop import Stop
 
-GOOD = (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
 THROTTLE_PATIENCE = 10
 """How many operation timeouts a step waits in all when the broker asks it to come later."""
 
@@ -59,11 +60,13 @@ def execute(run: Run) -> Report:
         if step_id in run.done
     }
     stopped: KafkaformError | None = None
+    work: tuple[Work, ...] = ()
     try:
         _keep_books(run, results)
         before = needs(run.plan.effective)
         for number, wave in enumerate(lower(run.plan)):
             _wave(run, wave, before, pairs, results, later=number > 0)
+        work = follow_up(results, run.ledger, run.sessions, run.stop)
     except StorageError:
         raise
     except KafkaformError as error:
@@ -71,7 +74,7 @@ def execute(run: Run) -> Report:
     why = stopped.message if stopped else "it was not reached"
     for step_id, pair in pairs.items():
         results.setdefault(step_id, Result(*pair, skipped(step_id, why)))
-    return Report(tuple(results[step_id] for step_id in pairs), stopped=stopped)
+    return Report(tuple(results[step_id] for step_id in pairs), stopped=stopped, work=work)
 
 
 def _pairs(plan: Plan) -> Iterator[tuple[Change, Step]]:

@@ -40,13 +40,8 @@ def refuse_if_foreign(
     for instance, planned in plan.instances.items():
         if instance not in sessions:
             raise PlanRefused(f'provider instance "{instance}" is not configured here', AGAIN)
-        scope = sessions[instance].facts.scope_id
-        if scope != planned.facts.scope_id:
-            raise PlanRefused(
-                f'"{instance}" is cluster {scope}, the plan was made for cluster '
-                f"{planned.facts.scope_id}",
-                "Check bootstrap_servers.",
-            )
+        refuse_other_cluster(plan, instance, sessions[instance])
+        scope = planned.facts.scope_id
         recorded = state.providers.get(instance, scope)
         if recorded != scope:
             raise PlanRefused(
@@ -56,6 +51,16 @@ def refuse_if_foreign(
     scopes = FrozenMap({name: item.facts.scope_id for name, item in plan.instances.items()})
     if approval(plan.changes, scopes, plan.lineage) != plan.approval or _altered(plan, providers):
         raise PlanRefused("the plan was altered: its steps do not follow from its changes", AGAIN)
+
+
+def refuse_other_cluster(plan: Plan, instance: str, session: Session) -> None:
+    """Raises PlanRefused if the instance answers as another cluster than it did for this plan."""
+    scope, planned = session.facts.scope_id, plan.instances[instance].facts.scope_id
+    if scope != planned:
+        raise PlanRefused(
+            f'"{instance}" is cluster {scope}, the plan was made for cluster {planned}',
+            "Check bootstrap_servers.",
+        )
 
 
 def _altered(plan: Plan, providers: Mapping[str, Provider]) -> bool:

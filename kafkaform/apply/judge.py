@@ -1,7 +1,7 @@
 """What a fresh reading says about one step: did it happen, not yet, or something else?
 
 Reads may lag behind writes, never run ahead of them: the target seen is proof, the pre-image
-seen is not proof of anything until the deadline.
+seen is not proof of anything until the deadline. An object that moves counts as what it will be.
 """
 
 from __future__ import annotations
@@ -9,18 +9,24 @@ from __future__ import annotations
 from enum import StrEnum
 
 from ..core.change import Action, Change, Path, Step
+from ..core.dataclass import replace
 from ..core.resource import Absent, Facts, Observed, Reading
-from ..core.value import FrozenMap, Value
+from ..core.value import Value
 from ..plan.diff import flatten
 from ..plan.lifecycle import made_by
+from ..plan.observe import destination
 from ..provider.contract import ResourceType
 
 
 class Judgement(StrEnum):
     DONE = "done"
+    STARTED = "started"  # done as soon as the move that runs has ended
     NOT_YET = "not_yet"
     OTHER = "other"  # neither pre-image nor target: somebody else was there
     UNKNOWN = "unknown"  # hidden or failed
+
+
+HAPPENED = frozenset({Judgement.DONE, Judgement.STARTED})
 
 
 def judge(
@@ -34,25 +40,18 @@ def judge(
     if change.action is Action.DELETE:
         same = reading.incarnation == change.incarnation
         return Judgement.NOT_YET if same else Judgement.DONE
-    live = canonical(reading, kind, facts)
-    if change.action is Action.CREATE:
-        done = change.after is not None and made_by(change.after, live)
-        return Judgement.DONE if done else Judgement.OTHER
     if change.incarnation is not None and reading.incarnation != change.incarnation:
         return Judgement.OTHER
-    return _paths(change, step, live.attributes)
+    coming = _compared(change, step, canonical(reading, kind, facts))
+    now = _compared(change, step, canonical(replace(reading, moving=None), kind, facts))
+    if coming is Judgement.DONE and now is not Judgement.DONE:
+        return Judgement.STARTED
+    return coming
 
 
 def canonical(reading: Observed, kind: ResourceType, facts: Facts) -> Observed:
-    """The reading with attributes in their one spelling."""
-    return Observed(
-        reading.identity,
-        kind.canonical(reading.attributes, facts),
-        reading.incarnation,
-        reading.moving,
-        reading.fallbacks,
-        reading.details,
-    )
+    """The reading with attributes in their one spelling, as they will be once it has moved."""
+    return replace(reading, attributes=kind.canonical(destination(reading), facts))
 
 
 def _absent(action: Action) -> Judgement:
@@ -61,8 +60,11 @@ def _absent(action: Action) -> Judgement:
     return Judgement.NOT_YET if action is Action.CREATE else Judgement.OTHER
 
 
-def _paths(change: Change, step: Step, live: FrozenMap) -> Judgement:
-    now, after, before = flatten(live), flatten(change.after), flatten(change.before)
+def _compared(change: Change, step: Step, live: Observed) -> Judgement:
+    if change.action is Action.CREATE:
+        done = change.after is not None and made_by(change.after, live)
+        return Judgement.DONE if done else Judgement.OTHER
+    now, after, before = flatten(live.attributes), flatten(change.after), flatten(change.before)
     if _agree(step.paths, now, after):
         return Judgement.DONE
     return Judgement.NOT_YET if _agree(step.paths, now, before) else Judgement.OTHER

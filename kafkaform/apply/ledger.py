@@ -1,27 +1,38 @@
 """The one place that records: intents before a send, outcomes and state after it.
 
 Order is everything: an intent is durable before its request leaves, an outcome before the
-state that follows from it, and each success is in the state before the next batch leaves.
+state that follows from it, and each success is in the state before the next batch leaves. An
+obligation stands before the outcome that opens it, in one append: whatever a crash leaves of
+that, no started work is without its obligation. One without its outcome is of an open intent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 
-from ..audit.event import Kind, Record, Subject, intent_body, outcome_body, recover_body
+from ..audit.event import (
+    Kind,
+    Record,
+    Subject,
+    discharged_body,
+    intent_body,
+    obligation_body,
+    outcome_body,
+    recover_body,
+)
 from ..audit.journal import Journal
-from ..core.change import Action, Change, Evidence, OutcomeStatus, Repeat, Request, Step
+from ..core.change import Action, Change, Evidence, Repeat, Request, Step
+from ..core.dataclass import dataclass
 from ..core.errors import StorageError
 from ..core.head import Head
-from ..core.resource import Identity
+from ..core.resource import MOVE, Identity
 from ..core.value import EMPTY, FrozenMap
 from ..plan.model import Plan
 from ..state.backend import Backend
 from ..state.edit import commit, put_all, with_head, with_scope
 from ..state.model import Row, State
 from .commit import committed, refreshed
-from .report import Result
+from .report import GOOD, Result, Work, WorkKey, work_key
 
 STATE = Request("state", part=1, phase=0, max_items=1, max_weight=1)
 
@@ -45,12 +56,14 @@ def bookkeeping(change: Change) -> Step:
 
 @dataclass(slots=True)
 class Ledger:
-    """State and log of one run, in step. version: of the state as it is stored now."""
+    """State and log of one run, in step. version: of the state as it is stored now; obligations:
+    those that are open now."""
 
     backend: Backend
     journal: Journal
     state: State
     version: str | None
+    obligations: tuple[Record, ...] = ()
 
     def intend(self, plan: Plan, results: Sequence[Result]) -> None:
         """Make the intents of these steps durable, together."""
@@ -70,8 +83,36 @@ class Ledger:
     ) -> None:
         if not entries:
             return
-        records = self.journal.write_all(entries)
-        self.save(taken_in(self.state, plan, list(zip(results, records, strict=True))))
+        opened = self._opened(plan, results)
+        records = self.journal.write_all([*opened, *entries])
+        self.obligations += records[: len(opened)]
+        ends = zip(results, records[len(opened) :], strict=True)
+        self.save(taken_in(self.state, plan, list(ends)))
+
+    def _opened(self, plan: Plan, results: Sequence[Result]) -> list[tuple[Kind, FrozenMap]]:
+        """The obligations of what these steps started, but of work that is owed already."""
+        owed = self.owed
+        return [
+            (Kind.OBLIGATION, obligation_body(self._subject(plan, r), r.outcome.ticket, MOVE))
+            for r in results
+            if r.outcome.ticket is not None and r.work not in owed
+        ]
+
+    @property
+    def owed(self) -> set[WorkKey]:
+        """The work that was not seen to end."""
+        return {work_key(obligation) for obligation in self.obligations}
+
+    def discharge(self, asked: Iterable[Work]) -> None:
+        """Record how work ended, of that which has."""
+        ended = [work for work in asked if work.ended]
+        if not ended:
+            return
+        self.journal.write_all(
+            [(Kind.DISCHARGED, discharged_body(w.obligation, w.outcome)) for w in ended]
+        )
+        gone = {work.obligation.seq for work in ended}
+        self.obligations = tuple(o for o in self.obligations if o.seq not in gone)
 
     def _intent(self, plan: Plan, result: Result) -> FrozenMap:
         change = result.change
@@ -138,13 +179,14 @@ class Ledger:
 
 
 def taken_in(state: State, plan: Plan, results: Sequence[tuple[Result, Record]]) -> State:
-    """The state with the applied ones of these steps laid over it.
+    """The state with the applied and started ones of these steps laid over it: a plan compares a
+    row with where the object moves, so the row says that too.
 
     results: each with the record that proves it.
     """
     rows: dict[Identity, Row | None] = {}
     for result, record in results:
-        if result.outcome.status is not OutcomeStatus.APPLIED:
+        if result.outcome.status not in GOOD:
             continue
         identity = result.step.identity
         row = rows[identity] if identity in rows else state.objects.get(identity)

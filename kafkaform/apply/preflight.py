@@ -7,9 +7,9 @@ checks rules and rights, and says so: a verdict carries its evidence.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from ..core.change import Batch, Step, Verdict
+from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import DryRunRefused
 from ..core.progress import Progress, Report

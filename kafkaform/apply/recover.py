@@ -2,19 +2,20 @@
 
 Two gaps can be open. An outcome may be in the log and not in the state: it is taken in. An
 intent may have no outcome: the live object is read until it shows the target, or until the
-operation timeout has passed since the intent and its pre-image is proof. Recovery writes
-`recover` records and state only; run twice, it finds nothing to do the second time.
+operation timeout has passed since the intent and its pre-image is proof. Then work that earlier
+runs started is asked about. Recovery writes `recover` and `discharged` records and state only;
+run twice, it finds nothing to do the second time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 
 from ..audit.event import Record, seconds
 from ..audit.index import Index, of_run
 from ..core.change import Change, Outcome, OutcomeStatus, Repeat, Step
 from ..core.clock import Clock
+from ..core.dataclass import dataclass, replace
 from ..core.errors import StorageError
 from ..core.progress import Message
 from ..core.progress import Report as ReportTo
@@ -23,9 +24,11 @@ from ..plan.codec import from_data
 from ..plan.diff import flatten
 from ..plan.model import Plan
 from ..provider.contract import ResourceType, Session
-from .judge import Judgement, judge
+from .freshness import refuse_other_cluster
+from .judge import HAPPENED, judge
 from .ledger import Ledger, bookkeeping, taken_in
-from .report import Result
+from .obligations import ask
+from .report import Result, Work
 from .settle import patience, settle
 
 UNKNOWN = OutcomeStatus.UNKNOWN
@@ -45,15 +48,17 @@ class World:
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """taken_in: outcomes that the state lacked; closed: intents that now have an outcome;
-    open: intents whose object could not be read."""
+    open: intents whose object could not be read; work: how everything stands that was started."""
 
     taken_in: int = 0
     closed: tuple[Result, ...] = ()
     open: tuple[Result, ...] = ()
+    work: tuple[Work, ...] = ()
 
 
 def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
-    """Close what can be closed. Raises StorageError if the log lacks the plan of an open run."""
+    """Close what can be closed. Raises StorageError if the log lacks the plan of an open run, and
+    PlanRefused if that run's cluster is not the one that answers: it knows nothing of the run."""
     touched = (*found.unsaved, *found.open_intents)
     plans = {run: _plan(run, found) for run in sorted({of_run(record) for record in touched})}
     taken_in = _take_in(found.unsaved, plans, ledger)
@@ -66,12 +71,15 @@ def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
             if instance not in world.sessions:
                 still_open.extend(result for _, result in pairs)
                 continue
+            refuse_other_cluster(plan, instance, world.sessions[instance])
             settled = _settled(pairs, world.sessions[instance], world)
             done = [result for result in settled if result.outcome.status is not UNKNOWN]
             ledger.close(plan, done, run)
             closed.extend(done)
             still_open.extend(r for r in settled if r.outcome.status is UNKNOWN)
-    return Recovered(taken_in, tuple(closed), tuple(still_open))
+    work = ask(ledger.obligations, world.sessions)
+    ledger.discharge(work)
+    return Recovered(taken_in, tuple(closed), tuple(still_open), work)
 
 
 def _plan(run: str, found: Index) -> Plan:
@@ -168,7 +176,7 @@ def _at_once(result: Result, reading: Reading, session: Session, world: World) -
     kind = world.types[step.identity.kind]
     if step.repeat is not Repeat.SAFE or not isinstance(reading, Observed):
         return None
-    if judge(change, step, reading, kind, session.facts) is Judgement.DONE:
+    if judge(change, step, reading, kind, session.facts) in HAPPENED:
         return None
     item = world.declared.get(step.identity)
     if item is None or change.after is None:

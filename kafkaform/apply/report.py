@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..audit.event import Record
 from ..core.change import Change, Outcome, OutcomeStatus, Step
+from ..core.dataclass import dataclass
 from ..core.errors import (
     AppliedInPart,
     Interrupted,
@@ -14,7 +15,12 @@ from ..core.errors import (
 )
 from .verify import Invisible
 
+GOOD = (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
 NEXT = "Run `kafkaform apply` again: what was applied is recorded, the rest is planned anew."
+
+
+WorkKey = tuple[str, str | None]
+"""Provider instance, ticket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +33,43 @@ class Result:
     attempt: int = 1
     duration_ms: int = 0
 
+    @property
+    def work(self) -> WorkKey:
+        """What this step started, if it has a ticket."""
+        return self.step.identity.instance, self.outcome.ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Long work by the record of its obligation, and how it stands now: applied, started (it
+    runs), failed, or unknown."""
+
+    obligation: Record
+    outcome: Outcome
+
+    @property
+    def ended(self) -> bool:
+        return self.outcome.status in (OutcomeStatus.APPLIED, OutcomeStatus.FAILED)
+
+
+def work_key(obligation: Record) -> WorkKey:
+    return obligation.body["instance"], obligation.body["ticket"]
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """results: the last one of each step, in order; stopped: why the run ended early."""
+    """results: the last one of each step, in order; stopped: why the run ended early; work: of
+    earlier runs that ended while this one was busy."""
 
     results: tuple[Result, ...] = ()
     invisible: tuple[Invisible, ...] = ()
     stopped: KafkaformError | None = None
+    work: tuple[Work, ...] = ()
 
     @property
     def complete(self) -> bool:
         """True if every step was applied or started."""
-        good = (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
-        return self.stopped is None and all(r.outcome.status in good for r in self.results)
+        return self.stopped is None and all(r.outcome.status in GOOD for r in self.results)
 
     def count(self, status: OutcomeStatus) -> int:
         return sum(1 for result in self.results if result.outcome.status is status)

@@ -3,18 +3,18 @@
 A lost answer leaves three possibilities: it happened, it will happen, it never will. Until the
 operation timeout (plus a margin for clocks) has passed since the intent, only the target seen
 at every live broker is an answer (one broker may show a past that looks like the target); after
-it the pre-image is one too.
+it the pre-image is one too. A move to the target that runs is the target seen, and has started.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
-from ..core.change import Action, Outcome, OutcomeStatus
+from ..core.change import Action, Outcome, OutcomeStatus, Step
 from ..core.clock import Clock
 from ..core.resource import Facts, Fault, FaultClass, Identity, Observed, Reading
 from ..provider.contract import ResourceType, Session
-from .judge import Judgement, judge
+from .judge import HAPPENED, Judgement, judge
 from .report import Result
 
 MARGIN_SECONDS = 5.0
@@ -76,10 +76,11 @@ def _decide(
     if change.action is not Action.DELETE or Judgement.DONE not in said:
         # An absence must be seen at every broker; for anything else one that answers will do.
         said.discard(Judgement.UNKNOWN)
-    seen = {r.incarnation for r in readings if isinstance(r, Observed)}
-    if said == {Judgement.DONE} and (change.action is Action.DELETE or len(seen) == 1):
-        made = None if change.action is Action.DELETE else next(iter(seen))
-        return Outcome(step.id, OutcomeStatus.APPLIED, incarnation=made)
+    live = [r for r in readings if isinstance(r, Observed)]
+    if change.action is Action.DELETE and said == {Judgement.DONE}:
+        return Outcome(step.id, OutcomeStatus.APPLIED)
+    if said <= HAPPENED and len({r.incarnation for r in live}) == 1:
+        return _happened(step, live, said)
     if not final:
         return None
     if said == {Judgement.OTHER}:
@@ -87,6 +88,14 @@ def _decide(
     if said == {Judgement.NOT_YET}:
         return Outcome(step.id, OutcomeStatus.FAILED, fault=_never(result))
     return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=result.outcome.fault)
+
+
+def _happened(step: Step, live: Sequence[Observed], said: Set[Judgement]) -> Outcome:
+    made = live[0].incarnation
+    if Judgement.STARTED not in said:
+        return Outcome(step.id, OutcomeStatus.APPLIED, incarnation=made)
+    ticket = next((r.ticket for r in live if r.ticket is not None), None)
+    return Outcome(step.id, OutcomeStatus.STARTED, ticket=ticket, incarnation=made)
 
 
 def _conflict(identity: Identity) -> Fault:

@@ -9,10 +9,10 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 
 from ..core.clock import Clock
+from ..core.dataclass import dataclass
 from ..core.errors import Interrupted
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

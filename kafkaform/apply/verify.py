@@ -7,10 +7,10 @@ is not visible at the deadline is reported as applied but not yet visible, never
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ..core.change import Action, Change
 from ..core.clock import Clock
+from ..core.dataclass import dataclass
 from ..core.progress import Progress, Report
 from ..core.resource import Absent, Facts, Identity, Observed, Reading
 from ..plan.diff import flatten

@@ -7,13 +7,13 @@ so that its shape is written down once. Sensitive paths carry no values, secrets
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 from ..core import canonical
 from ..core.change import Outcome, PathChange, Verdict
+from ..core.dataclass import dataclass
 from ..core.resource import Fault, Identity
 from ..core.value import FrozenMap, freeze
 from .sink import Torn

@@ -7,9 +7,9 @@ Runs that follow each other under one approval are one: each resumes the one bef
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 
 from ..core.change import Action, OutcomeStatus
+from ..core.dataclass import dataclass, field, replace
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.resource import Identity, Pending
@@ -18,6 +18,7 @@ from .event import Kind, Record, seconds
 
 APPLIED = OutcomeStatus.APPLIED.value
 STARTED = OutcomeStatus.STARTED.value
+SUCCEEDED = (APPLIED, STARTED)
 TERMINAL = frozenset(status.value for status in OutcomeStatus if status != OutcomeStatus.UNKNOWN)
 MAKING = frozenset({Action.CREATE.value, Action.ADOPT.value, Action.IMPORT.value})
 _Key = tuple[str, str, int]
@@ -81,8 +82,20 @@ def index(records: Iterable[Record], saved: Head | None = None) -> Index:
 
 
 def pending(found: Index) -> tuple[Pending, ...]:
-    """The open intents as the planner sees them: what they would have made, and when."""
-    return tuple(
+    """What earlier runs left, as the planner sees it: work that was not seen to end, and open
+    intents, with what they would have made and when."""
+    work = (
+        Pending(
+            identity_of(duty),
+            duty.run,
+            duty.body["ticket"],
+            duty.body["what"],
+            EMPTY,
+            seconds(duty.time),
+        )
+        for duty in found.obligations
+    )
+    intents = (
         Pending(
             identity_of(intent),
             intent.run,
@@ -94,6 +107,7 @@ def pending(found: Index) -> tuple[Pending, ...]:
         )
         for intent in found.open_intents
     )
+    return (*work, *intents)
 
 
 def identity_of(record: Record) -> Identity:
@@ -203,9 +217,10 @@ class _Pass:
         self.intents.pop((of_run(record), body["step"], body["attempt"]), None)
         if of_run(record) in self.members:
             self.outcomes[body["step"]] = record
-        if body["outcome"] == APPLIED and (body["action"] in MAKING or body["adopts"]):
+        made = body["action"] in MAKING or body["adopts"]
+        if body["outcome"] in SUCCEEDED and made:
             self.origins[record.seq] = (identity_of(record), body["incarnation"])
-        if record.seq > self.saved and body["outcome"] in (APPLIED, STARTED):
+        if record.seq > self.saved and body["outcome"] in SUCCEEDED:
             self.unsaved.append(record)
 
     def _obligation(self, record: Record) -> None:

@@ -6,16 +6,16 @@ from __future__ import annotations
 import socket
 import uuid
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 
 from .. import __version__
 from ..apply.execute import Run, execute
 from ..apply.freshness import refuse_if_stale, refuse_unproven_deletes
 from ..apply.ledger import Ledger
+from ..apply.obligations import told
 from ..apply.preflight import dry_run, refuse
 from ..apply.recover import World, recover
-from ..apply.report import Report
+from ..apply.report import Report, Work
 from ..apply.secrets import in_plan, resolve
 from ..apply.stop import Stop, listening
 from ..apply.verify import verify
@@ -32,6 +32,8 @@ from ..audit.event import (
 from ..audit.index import Index
 from ..audit.journal import Journal
 from ..core.change import Outcome, OutcomeStatus, Verdict
+from ..core.dataclass import replace
+from ..core.diagnostics import Diagnostics
 from ..core.errors import Blocked, Interrupted, KafkaformError, OutcomeUnknown
 from ..core.resource import InstanceWorld
 from ..core.value import FrozenMap
@@ -42,7 +44,7 @@ from ..plan.lower import lower, needs
 from ..plan.model import Plan
 from ..plan.observe import Look
 from ..provider.contract import Session
-from ..render.text import count
+from ..render.text import count, inline
 from ..state.edit import with_outputs
 from .choosing import choose
 from .configuration import recorded_outputs
@@ -74,7 +76,7 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
         lineage = before.lineage or str(uuid.uuid4())
         state = replace(before, lineage=lineage, kafkaform_version=__version__)
         journal = Journal(space.sink, space.clock, run, who(), state.lineage)
-        ledger = Ledger(space.backend, journal, state, loaded.version)
+        ledger = Ledger(space.backend, journal, state, loaded.version, found.obligations)
         with connected(space, state, found) as sessions:
             found = _recovered(space, found, ledger, sessions, screen)
             return _apply(Scene(space, ask, screen, sessions, ledger, found, before.lineage))
@@ -88,12 +90,13 @@ def _recovered(
     screen: Screen,
 ) -> Index:
     """Close what earlier runs left open; the index of the log after that."""
-    if not found.open_intents and not found.unsaved:
+    if not (found.open_intents or found.unsaved or found.obligations):
         return found
     declared = {item.identity: item for item in space.desired.declared}
     world = World(sessions, space.types, declared, space.clock, screen.progress)
     recovered = recover(found, ledger, world)
     screen.recovered(recovered)
+    _tell(screen, recovered.work)
     if recovered.open:
         raise OutcomeUnknown(
             f"{count(len(recovered.open), 'step')} of an earlier run cannot be read: "
@@ -112,8 +115,8 @@ def _apply(scene: Scene) -> Applied:
     refuse_if_blocked(plan, ask.fail_on)
     if not plan.effective:
         scene.ledger.refresh(plan.changes)
-        _keep_outputs(scene, plan)
-        return Applied(plan, scene.ledger.state, run)
+        broken = _keep_outputs(scene, plan)
+        return Applied(plan, scene.ledger.state, run, told=broken)
     how = _approved(scene, plan)
     _look_again(scene, plan, chosen.done)
     secrets = resolve(in_plan(plan), scene.space.configuration.secret)
@@ -133,8 +136,14 @@ def _apply(scene: Scene) -> Applied:
             chosen.done,
         )
         report = _verified(scene, job, execute(job))
-        _end(scene, plan, report)
-    return Applied(plan, scene.ledger.state, run, report)
+        broken = _end(scene, plan, report)
+    _tell(scene.screen, report.work)
+    return Applied(plan, scene.ledger.state, run, report, told=broken)
+
+
+def _tell(screen: Screen, work: Iterable[Work]) -> None:
+    for item in work:
+        screen.note(inline(told(item)))
 
 
 # ── before the first send ───────────────────────────────────────────────────────────────
@@ -250,21 +259,24 @@ def _verified(scene: Scene, job: Run, report: Report) -> Report:
     return replace(report, invisible=late)
 
 
-def _end(scene: Scene, plan: Plan, report: Report) -> None:
-    """Outputs, the end of the run, and the state anchored at it."""
+def _end(scene: Scene, plan: Plan, report: Report) -> Diagnostics:
+    """Outputs, the end of the run, and the state anchored at it; the rules that do not hold."""
     scene.ledger.refresh(plan.changes)
-    _keep_outputs(scene, plan)
+    broken = _keep_outputs(scene, plan)
     counts = Counter(result.outcome.status.value for result in report.results)
     end = run_end_body(plan.approval, complete=report.complete, counts=counts)
     scene.ledger.journal.write(Kind.RUN_END, end)
     scene.ledger.save(scene.ledger.state)
+    return broken
 
 
-def _keep_outputs(scene: Scene, plan: Plan) -> None:
-    """Outputs are evaluated with what is there now, if the configuration is the plan's."""
+def _keep_outputs(scene: Scene, plan: Plan) -> Diagnostics:
+    """Outputs and rules are evaluated with what is there now, if the configuration is the
+    plan's; what the plan has not told yet."""
     if scene.space.desired.digest != plan.configuration:
-        return
-    outputs = scene.space.configuration.outputs(scene.space.desired, scene.sessions)
-    after = with_outputs(scene.ledger.state, recorded_outputs(outputs))
+        return ()
+    settled = scene.space.configuration.settled(scene.space.desired, scene.sessions)
+    after = with_outputs(scene.ledger.state, recorded_outputs(settled.outputs))
     if after.outputs != scene.ledger.state.outputs:
         scene.ledger.save(after)
+    return tuple(item for item in settled.diagnostics if item not in plan.diagnostics)

@@ -1,12 +1,14 @@
-"""Command lines as Terraform's users type them: `-out=x`, `-var a=b`, `-auto-approve`.
+"""Command lines as Terraform's users type them: `-out=x`, `-var a=b`, `-input=false`.
 
-A single dash before a long name means two; short flags (`-q`, `-n5`) stay as they are.
+A single dash before a long name means two; short flags (`-q`, `-n5`) stay as they are. A flag
+with an opposite, such as --input and --no-input, may be given as `=true` or `=false`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 from typer.core import TyperGroup
 
@@ -18,7 +20,8 @@ _SINGLE = re.compile(r"-(?P<name>[a-z][a-z0-9-]+)(?P<value>=.*)?", re.DOTALL)
 
 def normalise(arguments: Sequence[str], root: TyperGroup) -> list[str]:
     """The same arguments with `--` before every long flag that was typed with `-`."""
-    known = {"--help", *long_flags(root)}
+    named = (root, *(command for _, command in _named(arguments, root)))
+    known = {"--help", *(flag for command in named for flag in _flags(command))}
     result: list[str] = []
     for n, argument in enumerate(arguments):
         if argument == "--":
@@ -26,28 +29,36 @@ def normalise(arguments: Sequence[str], root: TyperGroup) -> list[str]:
         match = _SINGLE.fullmatch(argument)
         if match and (f"--{match['name']}" in known or len(match["name"]) >= LONG):
             argument = f"-{argument}"
-        result.append(argument)
+        result.append(_switched(argument, known))
     return result
+
+
+def _switched(argument: str, known: Collection[str]) -> str:
+    """`--write=false` as `--no-write`, if there is such a flag."""
+    flag, _, value = argument.partition("=")
+    opposite = f"--no-{flag[2:]}"
+    return {"true": flag, "false": opposite}.get(value, argument) if opposite in known else argument
 
 
 def command_path(arguments: Sequence[str], root: TyperGroup) -> str:
     """The command that these arguments name, as one types it: `kafkaform state mv`."""
-    path, group = ["kafkaform"], root
-    for word in arguments:
+    return " ".join(("kafkaform", *(word for word, _ in _named(arguments, root))))
+
+
+def _named(words: Sequence[str], root: TyperGroup) -> Iterator[tuple[str, Any]]:
+    """The groups and the command that the words name. No other command is looked at, since that
+    would load it."""
+    group = root
+    for word in words:
         command = group.commands.get(word)
-        if command is None:
-            continue
-        path.append(word)
-        if not isinstance(command, TyperGroup):
-            break
-        group = command
-    return " ".join(path)
+        if command is not None:
+            yield word, command
+            if not isinstance(command, TyperGroup):
+                return
+            group = command
 
 
-def long_flags(group: TyperGroup) -> Iterator[str]:
-    """Every long flag of the commands below a group."""
-    for command in (group, *group.commands.values()):
-        for parameter in command.params:
-            yield from (o for o in (*parameter.opts, *parameter.secondary_opts) if o[:2] == "--")
-        if isinstance(command, TyperGroup) and command is not group:
-            yield from long_flags(command)
+def _flags(command: Any) -> Iterator[str]:
+    """Every long flag of one command or group."""
+    for parameter in command.params:
+        yield from (o for o in (*parameter.opts, *parameter.secondary_opts) if o[:2] == "--")

@@ -4,15 +4,16 @@ approved one (architecture §4.4)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from ..apply.freshness import refuse_if_foreign
 from ..apply.recover import outcome_of, steps_of
+from ..apply.report import GOOD
 from ..apply.verify import visible
 from ..audit.chain import trusted
 from ..audit.event import Kind
-from ..core.change import Action, Change, Outcome, OutcomeStatus, Step
+from ..core.change import Action, Change, Outcome, Step
+from ..core.dataclass import replace
 from ..core.errors import PlanRefused, UsageError
 from ..core.resource import Identity, Reading
 from ..plan.build import record_only
@@ -85,14 +86,14 @@ def _recorded_plan(scene: Scene, run: str) -> Plan:
 
 
 def _still_done(scene: Scene, plan: Plan) -> dict[str, Outcome]:
-    """Applied steps of the open run whose change a fresh reading still shows."""
+    """Applied and started steps of the open run that a fresh reading shows as done or moving."""
     run = scene.found.open_run
     records = run.outcomes.values() if run else ()
     pairs = steps_of(plan)
     applied = {
         record.body["step"]: outcome_of(record)
         for record in records
-        if record.body["outcome"] == OutcomeStatus.APPLIED and record.body["step"] in pairs
+        if record.body["outcome"] in GOOD and record.body["step"] in pairs
     }
     # One step at a time: of a change that was interrupted, some steps hold and some do not.
     alone = {step_id: _alone(*pairs[step_id]) for step_id in applied}

@@ -4,63 +4,95 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from ..core.dataclass import dataclass, replace
 from ..core.errors import UsageError
-from ..core.resource import Desired, Observed, Output
+from ..core.resource import Desired, Observed, Output, ProviderConfig
 from ..core.value import FrozenMap, SecretRef
 from ..language.confined import confined
 from ..language.declare import declare
+from ..language.desired import (
+    Built,
+    DataInfo,
+    ProviderInfo,
+    Schemas,
+    Tree,
+    TypeInfo,
+    VarFile,
+    evaluated,
+    load,
+)
 from ..language.desired import Inputs as Values
-from ..language.desired import Tree, TypeInfo, VarFile, build, load
 from ..language.evaluate import context
 from ..language.functions import function_table
 from ..language.variables import resolve
 from ..provider.contract import Provider, Session
 from ..provider.registry import Registry
+from .asking import Asking
+from .reading import read_folder, root_of
 from .requirements import unmet
 
-SUFFIXES = (".kf.hcl", ".kf.json", ".kfvars.hcl", ".kfvars.json", ".tf", ".tfvars", ".tf.json")
 MAX_SECRET_BYTES = 1 << 16
+_READABLE = (
+    "Configuration files are regular files below the root, and so is what links among them lead "
+    "to: below the nearest folder upwards that holds .git, else below the folder itself."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """Variables as the command line gives them. given: texts NAME=VALUE and files, weakest
-    first: files, then single values."""
+    first."""
 
     given: tuple[str | VarFile, ...] = ()
 
     @staticmethod
-    def of(var: Sequence[str], var_file: Sequence[Path]) -> Inputs:
-        return Inputs((*(VarFile(str(p), _content(p, "--var-file")) for p in var_file), *var))
+    def of(var: Sequence[str | Path], var_file: Sequence[Path] = ()) -> Inputs:
+        """var: texts and files in the order of the command line, as `InOrder` puts them."""
+        return Inputs(
+            tuple(
+                VarFile(str(item), _content(item, "--var-file")) if isinstance(item, Path) else item
+                for item in (*var_file, *var)
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """folder: where it is; root: how far its file functions may reach; tree: its files."""
+    """folder: where it is; root: how far its files and functions may reach; tree: its files;
+    asking: answers its data sources."""
 
     folder: Path
     root: Path
     tree: Tree
     inputs: Inputs
     registry: Registry
+    asking: Asking
 
     def desired(
         self, *, offline: bool = False, computed: Mapping[str, FrozenMap] | None = None
     ) -> Desired:
-        """Everything that it says, with all its faults. offline: unset variables are no fault."""
-        providers = {name: self.registry.load(name) for name in self.registry.names}
-        desired = build(
+        """Everything that it says, with all its faults. offline: unset variables are no fault,
+        and data sources are not read."""
+        return self.evaluated(offline=offline, computed=computed).desired
+
+    def evaluated(
+        self, *, offline: bool = False, computed: Mapping[str, FrozenMap] | None = None
+    ) -> Built:
+        """The same, with the values of everything."""
+        built = evaluated(
             self.tree,
             Values(os.environ, self.inputs.given, offline),
-            _types(providers),
-            {name: provider.config for name, provider in providers.items()},
+            schemas({name: self.registry.load(name) for name in self.registry.names}),
             confined(self.root, self.folder),
             computed,
+            None if offline else self.asking,
         )
-        return replace(desired, diagnostics=(*unmet(self.tree), *desired.diagnostics))
+        found = built.desired
+        unfit = (*unmet(self.tree), *found.diagnostics)
+        return replace(built, desired=replace(found, diagnostics=unfit))
 
     def secret(self, ref: SecretRef) -> str | None:
         """The secret that a reference names, or None if it is not there."""
@@ -73,22 +105,41 @@ class Configuration:
         resolved = resolve(self.tree, found.variables, values, context(function_table()))
         return resolved.secrets.get(name)
 
-    def outputs(self, desired: Desired, sessions: Mapping[str, Session]) -> tuple[Output, ...]:
-        """The outputs; those that wait for what a server sets are evaluated with what it shows."""
-        if not any(output.deferred for output in desired.outputs):
-            return desired.outputs
-        return self.desired(computed=_computed(desired, sessions)).outputs
+    def settled(self, desired: Desired, sessions: Mapping[str, Session]) -> Desired:
+        """The same with what servers show by now: outputs that waited for it, rules that did."""
+        if not desired.settles:
+            return desired
+        again = self.desired(computed=_computed(desired, sessions))
+        return replace(desired, outputs=again.outputs, diagnostics=again.diagnostics)
 
 
 def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Configuration:
-    """Read and parse the files of a folder. Raises UsageError for one that cannot be read."""
-    files = {
-        path.name: _content(path, "configuration")
-        for path in sorted(folder.iterdir())
-        if path.name.endswith(SUFFIXES)
-    }
-    root = next((p for p in (folder, *folder.parents) if (p / ".git").exists()), folder)
-    return Configuration(folder, root, load(files), inputs, registry)
+    """Read and parse the files of a folder and of the modules that it calls. Raises UsageError
+    for one that cannot be read."""
+    root = root_of(folder)
+    try:
+        files = read_folder(root, folder)
+    except OSError as fault:
+        raise UsageError(str(fault), _READABLE) from None
+
+    def connect(config: ProviderConfig) -> Session:
+        from ..apply.secrets import references
+        from ..apply.secrets import resolve as resolve_secrets
+
+        secrets = resolve_secrets(references(config.config), configuration.secret)
+        return registry.load(config.name).open(config.instance, config.config, secrets)
+
+    tree = load(files, partial(_module, root, folder))
+    configuration = Configuration(folder, root, tree, inputs, registry, Asking(connect))
+    return configuration
+
+
+def _module(root: Path, folder: Path, where: str) -> dict[str, bytes]:
+    """The files of a module's folder. Raises OSError saying why it cannot be read."""
+    target = (folder / where).resolve()
+    if not target.is_relative_to(root.resolve()):
+        raise PermissionError(f"{where} leads out of the root of the configuration")
+    return read_folder(root, target)
 
 
 def recorded_outputs(outputs: Sequence[Output]) -> FrozenMap:
@@ -109,12 +160,21 @@ def recorded(outputs: FrozenMap) -> tuple[Output, ...]:
     return tuple(Output(name, o["value"], o["sensitive"]) for name, o in sorted(outputs.items()))
 
 
-def _types(providers: Mapping[str, Provider]) -> dict[str, TypeInfo]:
-    return {
-        kind.name: TypeInfo(kind.schema, kind.key, name, kind.expand)
-        for name, provider in providers.items()
-        for kind in provider.types.values()
-    }
+def schemas(providers: Mapping[str, Provider]) -> Schemas:
+    """What these providers offer, as the language wants to know it."""
+    types, data = {}, {}
+    for name, provider in providers.items():
+        for kind in provider.types.values():
+            types[kind.name] = TypeInfo(kind.schema, kind.key, name, kind.expand)
+        for source, schema in provider.data.items():
+            data[source] = DataInfo(schema, name)
+        for later, schema in provider.later.items():
+            if later.startswith("data."):
+                data[later.removeprefix("data.")] = DataInfo(schema, name, supported=False)
+            else:
+                types[later] = TypeInfo(schema, lambda _: "", name, supported=False)
+    infos = {name: ProviderInfo(one.config, one.check) for name, one in providers.items()}
+    return Schemas(types, data, infos)
 
 
 def _computed(desired: Desired, sessions: Mapping[str, Session]) -> dict[str, FrozenMap]:

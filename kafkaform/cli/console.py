@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostics
-from ..render.diagnostics import render_diagnostics
 
-MAX_WIDTH = 120
+DEFAULT_WIDTH, MAX_WIDTH = 100, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +29,19 @@ class Console:
             sys.stdout.isatty() and not plain,
             sys.stderr.isatty() and not plain,
             interactive and sys.stdin is not None and sys.stdin.isatty(),
-            min(shutil.get_terminal_size((100, 24)).columns, MAX_WIDTH),
+            min(_columns() or DEFAULT_WIDTH, MAX_WIDTH),
         )
 
     def out(self, text: str) -> None:
         """Result text; a final newline is added if it lacks one."""
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
         sys.stdout.flush()
+
+    def exactly(self, data: bytes) -> None:
+        """Result bytes as they are."""
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
 
     def lines(self, lines: Iterable[str]) -> None:
         for line in lines:
@@ -51,6 +55,9 @@ class Console:
     def diagnostics(self, diagnostics: Diagnostics) -> None:
         """Errors and warnings, on stderr."""
         if diagnostics:
+            # A command that has nothing to complain about should not load what draws complaints.
+            from ..render.diagnostics import render_diagnostics
+
             sys.stderr.write(
                 render_diagnostics(diagnostics, colour=self.errors_colour, width=self.width)
             )
@@ -61,3 +68,14 @@ class Console:
         sys.stderr.write(question)
         sys.stderr.flush()
         return sys.stdin.readline().strip()
+
+
+def _columns() -> int:
+    """As wide as COLUMNS says, or the terminal; `shutil` would load all archive formats."""
+    chosen = os.environ.get("COLUMNS", "")
+    if chosen.isdecimal() and int(chosen):
+        return int(chosen)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):  # no standard output, closed, or no terminal
+        return DEFAULT_WIDTH

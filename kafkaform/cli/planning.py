@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from .. import __version__
 from ..audit.event import seconds, timestamp
 from ..audit.index import Index, pending
 from ..core.address import matches
 from ..core.change import Action, BlockKind
-from ..core.diagnostics import suggest
-from ..core.errors import Blocked, UsageError
+from ..core.dataclass import replace
+from ..core.diagnostics import has_errors, suggest
+from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import Report
 from ..core.resource import Desired
 from ..plan.build import Header, make_plan
@@ -60,7 +60,9 @@ def plan_now(
         settle=_settle(space, sessions, found),
         report=report,
     )
-    desired = replace(desired, outputs=space.configuration.outputs(desired, sessions))
+    desired = space.configuration.settled(desired, sessions)
+    if has_errors(desired.diagnostics):
+        raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     return make_plan(
         desired,
         world,

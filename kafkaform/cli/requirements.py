@@ -5,9 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import Version
-
 from .. import __version__
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..language.settings import Settings, settings
@@ -28,6 +25,10 @@ def _version_faults(found: Settings) -> Iterator[Diagnostic]:
     text = found.required_version
     if text is None:
         return
+    # Loading it takes as long as Python's own start.
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.version import Version
+
     try:
         allowed = SpecifierSet(",".join(map(_python, text.split(","))))
     except InvalidSpecifier:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from ..core.address import parse_address
-from ..core.diagnostics import Range
+from ..core.dataclass import replace
+from ..core.diagnostics import Diagnostics, Range, has_errors
+from ..core.errors import ConfigurationError
 from ..core.resource import Import
 from .applying import apply
 from .configuration import Inputs, recorded
 from .console import Console
 from .scene import Ask
-from .screen import screen
+from .screen import Screen, screen
 from .workspace import Workspace, open_workspace
 
 COMMAND_LINE = Range("command line", 1, 1, 1, 1)
@@ -35,12 +36,22 @@ def run_apply(
         if done.already:
             shown.note(f"Already applied by run {done.already}; everything is still so.")
         if done.report is None:
+            _refuse_broken(shown, done.told)
             return
         shown.result(done.report, done.run)
         shown.outputs(recorded(done.state.outputs))
         error = done.report.error()
         if error is not None:
+            shown.diagnostics(done.told)
             raise error
+        _refuse_broken(shown, done.told)
+
+
+def _refuse_broken(shown: Screen, told: Diagnostics) -> None:
+    """Show the rules that do not hold. Raises ConfigurationError if one of them must."""
+    if has_errors(told):
+        raise ConfigurationError("it was applied, but a rule does not hold", diagnostics=told)
+    shown.diagnostics(told)
 
 
 def _with_import(space: Workspace, ask: Ask) -> Workspace:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +11,8 @@ from ..apply.recover import Recovered
 from ..apply.report import Report
 from ..audit.index import Index
 from ..core.change import Outcome
+from ..core.dataclass import dataclass, replace
+from ..core.diagnostics import Diagnostics
 from ..core.progress import Report as ReportTo
 from ..plan.model import Options, Plan
 from ..provider.contract import Session
@@ -55,13 +56,15 @@ class Screen(Protocol):
 @dataclass(frozen=True, slots=True)
 class Applied:
     """plan: what was applied; report: None if nothing was sent; run: its id; already: the
-    earlier run that had applied it whole."""
+    earlier run that had applied it whole; told: rules of the configuration that the apply has
+    shown not to hold."""
 
     plan: Plan
     state: State
     run: str
     report: Report | None = None
     already: str = ""
+    told: Diagnostics = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 import typer
 
@@ -14,6 +13,7 @@ from ..apply.recover import Recovered
 from ..apply.report import Report
 from ..apply.verify import Invisible
 from ..core.clock import SystemClock
+from ..core.dataclass import dataclass, field
 from ..core.diagnostics import Diagnostics
 from ..core.errors import KafkaformError, UsageError, exit_code
 from ..core.progress import Event, silent

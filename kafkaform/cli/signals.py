@@ -9,7 +9,7 @@ import signal
 from types import FrameType
 from typing import NoReturn
 
-from ..apply.stop import SIGNALS
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Ended(BaseException):

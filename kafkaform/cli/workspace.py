@@ -13,7 +13,6 @@ import socket
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..apply.secrets import references, resolve
@@ -22,6 +21,7 @@ from ..audit.event import decode
 from ..audit.index import Index, index
 from ..audit.sinks.local import LocalSink
 from ..core.clock import Clock, SystemClock
+from ..core.dataclass import dataclass
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, UsageError
 from ..core.resource import Desired
@@ -81,7 +81,10 @@ def open_workspace(inputs: Inputs, state_file: Path | None = None) -> Workspace:
     store = open_store(state_file)
     registry = Registry()
     configuration = read_configuration(store.folder, inputs, registry)
-    desired = configuration.desired()
+    try:
+        desired = configuration.desired()
+    finally:
+        configuration.asking.close()
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
@@ -93,7 +96,8 @@ def connected(space: Workspace, state: State, found: Index) -> Iterator[Mapping[
     """Sessions for every provider instance that is declared, recorded, or left open in the log."""
     used = {d.identity.instance for d in space.desired.declared}
     used |= {identity.instance for identity in state.objects}
-    used |= {str(record.body["instance"]) for record in (*found.open_intents, *found.unsaved)}
+    left = (*found.open_intents, *found.unsaved, *found.obligations)
+    used |= {str(record.body["instance"]) for record in left}
     if found.open_run and found.open_run.plan:
         used |= found.open_run.plan["instances"].keys()
     with ExitStack() as stack:

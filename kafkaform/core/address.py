@@ -5,8 +5,9 @@ from __future__ import annotations
 import fnmatch
 import json
 import re
-from dataclasses import dataclass, replace
 from typing import Any
+
+from .dataclass import dataclass, replace
 
 _NAME = r"[^\W\d][\w-]*"
 _KEY = r'\[(?:"(?:[^"\\]|\\.)*"|\d+)\]'

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
+from .dataclass import dataclass, field
 from .diagnostics import Range
 from .resource import Fault, Identity
 from .value import EMPTY, FrozenMap, Value

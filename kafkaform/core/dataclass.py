@@ -1,20 +1,20 @@
-"""`dataclasses.dataclass` for programs that start often: methods are compiled when first called.
+"""Dataclasses for programs that start often: what a class can do is made when it is first done.
 
-The standard decorator compiles up to nine methods a class at import, 0.6 ms each time. A command
-has some two hundred classes and uses a part of them, so that this was half of the time that
-`validate` took. Everything else is as in the standard library, whose functions (`replace`,
-`fields`, `asdict`) know these classes as their own.
+`dataclasses.dataclass` takes 0.6 ms for each class, most of it to compile methods. A command has
+some hundred and fifty classes and uses few of their methods, so that this was half of the time
+that `validate` took. Apart from that they are as the standard ones, and the functions of
+`dataclasses` work on them; but a class of one kind cannot inherit from one of the other.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, FrozenInstanceError
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
+    from dataclasses import field as field
+    from dataclasses import replace as replace
 else:
 
     def dataclass(
@@ -29,117 +29,171 @@ else:
     ) -> Any:
         """The settings that kafkaform uses, with the meaning of the standard ones."""
         wanted = {"__init__": True, "__repr__": repr, "__eq__": eq, "__hash__": eq and frozen}
-        wanted |= dict.fromkeys(("__lt__", "__le__", "__gt__", "__ge__"), order)
-        names = [name for name, on in wanted.items() if on]
+        wanted |= dict.fromkeys(_ORDER, order)
+        names = tuple(name for name, on in wanted.items() if on)
 
         def decorate(cls: type) -> type:
             return _made(cls, names, frozen, slots)
 
         return decorate if cls is None else decorate(cls)
 
+    def field(**settings: Any) -> Any:
+        """A field with other settings than the usual ones."""
+        return _Field(**settings)
 
-def _made(cls: Any, wanted: list[str], frozen: bool, slots: bool) -> type:
+    def replace(thing: Any, /, **changes: Any) -> Any:
+        """The same with other values for some fields."""
+        for name, part in thing.__fields__.items():
+            if part.init and name not in changes:
+                changes[name] = getattr(thing, name)
+        return thing.__class__(**changes)
+
+
+_NOTHING: Any = object()
+_ORDER = {"__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
+
+
+class _Field(NamedTuple):
+    """The settings of one field; see `dataclasses.field`."""
+
+    default: Any = _NOTHING
+    default_factory: Any = _NOTHING
+    init: bool = True
+    repr: bool = True
+    compare: bool = True
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """The same for the standard function."""
+        return {name: value for name, value in self._asdict().items() if value is not _NOTHING}
+
+
+def _made(cls: Any, wanted: tuple[str, ...], frozen: bool, slots: bool) -> Any:
     """The class with its fields known and a first version of each wanted method."""
-    own = {name for name, member in vars(cls).items() if member is not None}
-    if "__doc__" not in own:  # or the standard library spends its time on a signature
-        cls.__doc__ = cls.__name__
-    made = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
-    if slots:
-        made = _with_slots(made)
-    if "__eq__" in wanted and "__hash__" not in own:
-        made.__hash__ = None
-    for name in wanted:
-        if name not in own:
-            setattr(made, name, _first(made, name, frozen))
+    own = vars(cls)
+    fields: dict[str, _Field] = {}
+    for base in reversed(cls.__bases__):
+        fields |= getattr(base, "__fields__", {})
+    slotted = [name for name in own.get("__annotations__", ()) if name not in fields]
+    for name in own.get("__annotations__", ()):
+        given = own.get(name, _NOTHING)
+        if type(given).__module__ == "dataclasses":
+            raise TypeError(f"{cls.__name__}.{name}: take `field` from where `dataclass` is from")
+        fields[name] = given if isinstance(given, _Field) else _Field(given)
+    members: dict[str, Any] = {"__fields__": fields, "__dataclass_fields__": _Standard()}
+    members["__match_args__"] = tuple(name for name, part in fields.items() if part.init)
+    if "__eq__" in wanted and own.get("__hash__") is None:
+        members["__hash__"] = None
+    members |= {name: _first(name, frozen) for name in wanted if own.get(name) is None}
     if frozen:
-        made.__setattr__ = made.__delattr__ = _refuse
-    return made
+        members["__setattr__"] = members["__delattr__"] = _refuse
+    if slots:
+        return _with_slots(cls, fields, members, slotted)
+    for name, member in members.items():
+        setattr(cls, name, member)
+    return cls
 
 
-def _with_slots(cls: Any) -> Any:
+def _with_slots(
+    cls: Any, fields: Mapping[str, _Field], members: Mapping[str, Any], slotted: list[str]
+) -> Any:
     """The same class without a dict for each object. Slots can only be had by a new class."""
-    names = [field.name for field in dataclasses.fields(cls)]
-    inherited = {name for base in cls.__mro__[1:] for name in getattr(base, "__slots__", ())}
-    slots = [name for name in names if name not in inherited]
-    left_out = {*names, "__dict__", "__weakref__"}
-    members = {name: member for name, member in vars(cls).items() if name not in left_out}
-    members |= {"__slots__": tuple(slots), "__getstate__": _getstate, "__setstate__": _setstate}
-    made = type(cls)(cls.__name__, cls.__bases__, members)
-    made.__qualname__ = cls.__qualname__
-    return made
+    kept = {n: m for n, m in vars(cls).items() if n not in fields and n not in _OF_DICT}
+    state = {"__getstate__": _getstate, "__setstate__": _setstate}
+    about = {"__slots__": tuple(slotted), "__qualname__": cls.__qualname__}
+    return type(cls)(cls.__name__, cls.__bases__, {**state, **kept, **members, **about})
 
 
-def _first(cls: Any, name: str, frozen: bool) -> Callable[..., Any]:
+_OF_DICT = ("__dict__", "__weakref__")
+
+
+class _Standard:
+    """The fields as `dataclasses` wants to find them, made when it looks."""
+
+    def __get__(self, thing: object, cls: Any) -> Any:
+        from dataclasses import field as standard
+        from dataclasses import make_dataclass
+
+        owner = next(each for each in cls.__mro__ if vars(each).get("__dataclass_fields__") is self)
+        kinds = {n: k for each in reversed(cls.__mro__) for n, k in _kinds(each).items()}
+        parts = [(n, kinds[n], standard(**part.given)) for n, part in owner.__fields__.items()]
+        made: Any = make_dataclass(owner.__name__, parts, init=False, repr=False, eq=False)
+        owner.__dataclass_fields__ = made.__dataclass_fields__
+        return made.__dataclass_fields__
+
+
+def _kinds(cls: type) -> Mapping[str, Any]:
+    kinds: Mapping[str, Any] = vars(cls).get("__annotations__", {})
+    return kinds
+
+
+# -- methods
+
+
+def _first(name: str, frozen: bool) -> Callable[..., Any]:
     """A method that puts the real one in its place and passes its first call on."""
 
     def first(self: object, *arguments: Any, **named: Any) -> Any:
-        method = _compiled(cls, name, frozen)
-        setattr(cls, name, method)
+        owner = next(cls for cls in type(self).__mro__ if vars(cls).get(name) is first)
+        method = _compiled(owner, name, frozen)
+        setattr(owner, name, method)
         return method(self, *arguments, **named)
 
     return first
 
 
 def _compiled(cls: Any, name: str, frozen: bool) -> Callable[..., Any]:
-    fields = tuple(cls.__dataclass_fields__.values())
-    scope: dict[str, Any] = {"MISSING": MISSING, "put": object.__setattr__}
-    lines = _init(cls, fields, scope, frozen) if name == "__init__" else _simple(name, fields)
-    exec("\n".join(lines), scope)  # as the standard library does
+    scope: dict[str, Any] = {"nothing": _NOTHING, "put": object.__setattr__}
+    make = _init if name == "__init__" else _repr if name == "__repr__" else _comparison
+    exec(make(name, cls.__fields__, frozen, scope), scope)  # as the standard library does
     method: Callable[..., Any] = scope[name]
     method.__qualname__ = f"{cls.__qualname__}.{name}"
     return method
 
 
-_OPERATORS = {"__eq__": "==", "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
-
-
-def _simple(name: str, fields: tuple[Field[Any], ...]) -> list[str]:
-    if name == "__repr__":
-        shown = ", ".join(f"{f.name}={{self.{f.name}!r}}" for f in fields if f.repr)
-        return ["def __repr__(self):", f" return f'{{self.__class__.__qualname__}}({shown})'"]
-    mine, other = (
-        "(" + "".join(f"{who}.{f.name}, " for f in fields if f.compare) + ")"
-        for who in ("self", "other")
-    )
-    if name == "__hash__":
-        return ["def __hash__(self):", f" return hash({mine})"]
-    return [
-        f"def {name}(self, other):",
-        " if other.__class__ is self.__class__:",
-        f"  return {mine} {_OPERATORS[name]} {other}",
-        " return NotImplemented",
-    ]
-
-
-def _init(
-    cls: type, fields: tuple[Field[Any], ...], scope: dict[str, Any], frozen: bool
-) -> list[str]:
+def _init(name: str, fields: Mapping[str, _Field], frozen: bool, scope: dict[str, Any]) -> str:
     """Defaults stand in the scope under the names of their fields with a line before."""
     parameters, body = ["self"], []
-    for field in fields:
-        name, value, default = field.name, field.name, f"_{field.name}"
-        if field.default_factory is not MISSING:
-            scope[default] = field.default_factory
-            parameters.append(f"{name}=MISSING")
-            value = f"{default}() if {name} is MISSING else {name}"
-        elif field.default is not MISSING:
-            scope[default] = field.default
-            parameters.append(f"{name}={default}")
+    for field, part in fields.items():
+        value, default = field, f"_{field}"
+        if part.default_factory is not _NOTHING:
+            scope[default] = part.default_factory
+            value = f"{default}() if {field} is nothing else {field}"
+        elif part.default is not _NOTHING:
+            scope[default] = part.default
+        if not part.init:
+            value = default if part.default_factory is _NOTHING else f"{default}()"
+        elif default not in scope:
+            parameters.append(field)
         else:
-            parameters.append(name)
-        if not field.init:
-            parameters.pop()
-            value = default if field.default_factory is MISSING else f"{default}()"
-        body.append(f" put(self, {name!r}, {value})" if frozen else f" self.{name} = {value}")
-    return [f"def __init__({', '.join(parameters)}):", *(body or [" pass"])]
+            parameters.append(f"{field}={default if value == field else 'nothing'}")
+        body.append(f" put(self, {field!r}, {value})" if frozen else f" self.{field} = {value}")
+    return "\n".join((f"def {name}({', '.join(parameters)}):", *(body or [" pass"])))
+
+
+def _repr(name: str, fields: Mapping[str, _Field], *_: Any) -> str:
+    shown = ", ".join(f"{f}={{self.{f}!r}}" for f, part in fields.items() if part.repr)
+    return f"def {name}(self):\n return f'{{self.__class__.__qualname__}}({shown})'"
+
+
+def _comparison(name: str, fields: Mapping[str, _Field], *_: Any) -> str:
+    names = [field for field, part in fields.items() if part.compare]
+    mine, other = (f"({''.join(f'{who}.{n}, ' for n in names)})" for who in ("self", "other"))
+    if name == "__hash__":
+        return f"def {name}(self):\n return hash({mine})"
+    result = f"{mine} {_ORDER.get(name, '==')} {other}"
+    same = "other.__class__ is self.__class__"
+    return f"def {name}(self, other):\n return {result} if {same} else NotImplemented"
 
 
 def _refuse(self: object, name: str, *value: object) -> NoReturn:
+    from dataclasses import FrozenInstanceError
+
     raise FrozenInstanceError(f"cannot change field {name!r}")
 
 
 def _getstate(self: Any) -> Mapping[str, Any]:
-    return {name: getattr(self, name) for name in self.__dataclass_fields__}
+    return {name: getattr(self, name) for name in self.__fields__}
 
 
 def _setstate(self: object, state: Mapping[str, Any]) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from .dataclass import dataclass
 
 
 class Severity(StrEnum):
@@ -55,5 +55,7 @@ def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """`Did you mean "x"?` for the nearest known word, or an empty string."""
+    import difflib  # only a misspelt word needs it
+
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f'Did you mean "{near[0]}"?' if near else ""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from .address import Address
+from .dataclass import dataclass, field
 from .diagnostics import Diagnostics, Range
 from .value import EMPTY, FrozenMap, Value
 

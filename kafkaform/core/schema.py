@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
+from .dataclass import dataclass, field
 from .value import EMPTY, FrozenMap, Value
 
 
@@ -14,6 +14,10 @@ class Type:
 
     element: of list, set and map; fields: of object (name -> Type); items: of tuple;
     optional: object fields that may be left out, with their default value.
+
+    The type of `[a, a]` has the type of `a` twice, that of `[[a, a], [a, a]]` four times, and so
+    on: written out it would be exponentially large. So a hash is computed once, and types that
+    were found equal share their parts, which makes comparing linear.
     """
 
     kind: str
@@ -21,6 +25,28 @@ class Type:
     fields: FrozenMap = EMPTY
     items: tuple[Type, ...] = ()
     optional: FrozenMap = EMPTY
+    _hash: int | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            found = hash((self.kind, self.element, self.fields, self.items, self.optional))
+            object.__setattr__(self, "_hash", found)
+            return found
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Type) or hash(self) != hash(other):
+            return False
+        mine = (self.kind, self.element, self.fields, self.items, self.optional)
+        same = mine == (other.kind, other.element, other.fields, other.items, other.optional)
+        if same:
+            object.__setattr__(self, "element", other.element)
+            object.__setattr__(self, "items", other.items)
+            if [*self.fields] == [*other.fields]:
+                object.__setattr__(self, "fields", other.fields)
+        return same
 
     def __str__(self) -> str:
         if self.element is not None:

@@ -7,9 +7,10 @@ a `FrozenMap` with str keys, or a `SecretRef`. Numbers are exact: a binary float
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NoReturn, Union
+
+from .dataclass import dataclass
 
 
 class FrozenMap(dict[str, Any]):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
+from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostic
 from ..core.schema import Attribute, ObjectSchema, Type
 from ..core.value import EMPTY, FrozenMap, SecretRef, Value
@@ -15,12 +15,10 @@ from .code import Code, Context, Env
 from .convert import convert, lower
 from .dynamic import Each, compile_dynamic, describe_key, iterations
 from .faults import ConvertFault, Deferred, EvalError, Place, Poisoned, as_diagnostic, error, near
-from .jsonbody import blocks_of
 from .types import describe
 from .values import (
     SECRET,
     SEQUENCES,
-    Composite,
     Computed,
     MapVal,
     Marked,
@@ -86,10 +84,12 @@ def compile_arguments(
     for name, node in body.attributes.items():
         if name in meta:
             continue
-        made = blocks_of(node) if name in schema.blocks else None
-        if made is not None:
-            blocks.extend(made)
-            continue
+        if name in schema.blocks:
+            from .jsonbody import blocks_of  # only JSON writes blocks so
+
+            if (made := blocks_of(node)) is not None:
+                blocks.extend(made)
+                continue
         attribute = schema.find(name)
         fault = _name_fault(name, node, attribute, schema, title, meta)
         if fault is None and attribute is not None and attribute.name in given:
@@ -177,10 +177,10 @@ def _block_fault(
 
 
 def evaluate_arguments(
-    arguments: Arguments, env: Env, report: Report, where: str
+    arguments: Arguments, env: Env, report: Report, where: object
 ) -> FrozenMap | None:
     """The attributes as core values, or None after a fault. Raises Poisoned when what they
-    need is faulty itself. where: what is evaluated, for messages."""
+    need is faulty itself. where: what is evaluated, its text is for messages."""
     found: dict[str, Value] = dict(arguments.base)
     sound, poisoned = True, None
     for argument in arguments.given:
@@ -213,7 +213,7 @@ def evaluate_arguments(
 
 
 def _blocks(
-    arguments: Arguments, env: Env, report: Report, where: str
+    arguments: Arguments, env: Env, report: Report, where: object
 ) -> dict[str, FrozenMap] | None:
     """The nested blocks, each of which may stand once; None after a fault. Raises Poisoned."""
     found: dict[str, FrozenMap] = {}
@@ -296,21 +296,13 @@ def _argument(argument: Argument, value: Val) -> Value:
     if attribute.secret:
         return _secret(value, attribute, place)
     hidden = False
-    if isinstance(value, Marked | Composite) and (marks := marks_of(value)):
-        hidden = True
-        if SECRET in marks or not attribute.sensitive:
-            raise _leak(attribute, place)
-        value = unmark_deep(value)
-    part = sealed(value)
-    if isinstance(part, Computed):
-        raise part.defer()
-    if part is not None:
-        raise EvalError(
-            place,
-            f'A secret cannot go into "{attribute.name}"',
-            "Plan, state and audit log show and store this argument as it is.",
-            "Secrets belong into arguments that are made for them, such as password.",
-        )
+    if value.__class__ not in _PLAIN:
+        if marks := marks_of(value):
+            hidden = True
+            if SECRET in marks or not attribute.sensitive:
+                raise _leak(attribute, place)
+            value = unmark_deep(value)
+        _refuse_sealed(value, attribute, place)
     fitted = fit(value, attribute.type, place, f'"{argument.node.name}"')
     result = drop_nulls(fitted, attribute.type)
     if attribute.whole:
@@ -324,6 +316,23 @@ def _argument(argument: Argument, value: Val) -> Value:
             "" if hidden else near(str(result), attribute.choices),
         )
     return result
+
+
+_PLAIN = (str, int, bool)
+"""Values without marks and parts."""
+
+
+def _refuse_sealed(value: Val, attribute: Attribute, place: Place) -> None:
+    part = sealed(value)
+    if isinstance(part, Computed):
+        raise part.defer()
+    if part is not None:
+        raise EvalError(
+            place,
+            f'A secret cannot go into "{attribute.name}"',
+            "Plan, state and audit log show and store this argument as it is.",
+            "Secrets belong into arguments that are made for them, such as password.",
+        )
 
 
 def fit(value: Val, kind: Type, place: Place, what: str) -> Val:
@@ -371,6 +380,8 @@ def _secret(value: Val, attribute: Attribute, place: Place) -> Value:
 
 def drop_nulls(value: Val, kind: Type) -> Value:
     """The core form of a fitted value; a map's null entries count as left out."""
+    if value.__class__ in _PLAIN:
+        return value
     if kind.kind == "map" and isinstance(value, MapVal):
         element = kind.element or kind
         kept = {n: v for n, v in value.fields.items() if not isinstance(unmark(v)[0], Null)}

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
+from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostic, Diagnostics, Range
 from ..syntax.nodes import Block, Expression
-from .faults import error, near
+from ..syntax.stamps import Stamped
+from .faults import Place, error, near
 
 NAME = re.compile(r"[^\W\d][\w-]*")
 
@@ -121,7 +122,9 @@ def shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
             yield _unknown("block", inner.type, block, header(inner), (*shape.blocks, *known))
 
 
-def _unknown(what: str, name: str, block: Block, place: Spot, known: Collection[str]) -> Diagnostic:
+def _unknown(
+    what: str, name: str, block: Block, place: Place, known: Collection[str]
+) -> Diagnostic:
     names = ", ".join(known)
     detail = f"It may hold {names}." if names else "It holds nothing."
     return error(place, f'{title(block)} has no {what} "{name}"', detail, near(name, known))
@@ -153,12 +156,16 @@ def title(block: Block) -> str:
 
 def attribute(block: Block, name: str) -> Expression | None:
     """The expression of an argument, if it is given."""
+    if isinstance(block, Stamped) and not block.has(name):
+        return None
     found = block.body.attributes.get(name)
     return None if found is None else found.value
 
 
 def single(block: Block, kind: str) -> tuple[Block | None, Diagnostics]:
     """The nested block of this kind, which may stand there once."""
+    if isinstance(block, Stamped):
+        return None, ()  # no block with blocks is passed over
     found = [inner for inner in block.body.blocks if inner.type == kind]
     extra = tuple(
         error(header(inner), f'{title(block)} has a second "{kind}" block') for inner in found[1:]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from ..core.address import Address
+from ..core.dataclass import dataclass, field, replace
 from ..core.diagnostics import Diagnostic
 from ..core.schema import ObjectSchema
 from ..syntax.nodes import Block, Expression
+from ..syntax.stamps import Shape, Stamped
 from .blocks import header
 from .calls import SPECIAL, unknown_function
 from .declarations import CheckBlock, Declarations, ModuleBlock, ResourceBlock
@@ -27,7 +28,7 @@ CALL_META = ("source", "version", "providers", "for_each", "count", "depends_on"
 @dataclass(frozen=True, slots=True)
 class Names:
     """All that references can name. types, data: schemas by name; allowed: further first words,
-    such as `each`; resources: whether objects may be named."""
+    such as `each`; resources: whether objects may be named; sound: shapes that were checked."""
 
     module: Module
     types: Mapping[str, ObjectSchema]
@@ -36,6 +37,7 @@ class Names:
     uses: AllUses
     allowed: frozenset[str] = frozenset()
     resources: bool = True
+    sound: dict[Shape, bool] = field(default_factory=dict)
 
     @property
     def found(self) -> Declarations:
@@ -91,7 +93,14 @@ def _words(block: Block) -> list[str]:
 
 
 def _resource_block(resource: ResourceBlock, names: Names) -> Iterator[Diagnostic]:
-    yield from _block(resource.block, names.plus(_words(resource.block)))
+    block = resource.block
+    if isinstance(block, Stamped):
+        # It uses the same names as the block that it repeats.
+        if block.shape not in names.sound:
+            names.sound[block.shape] = not any(_block(block.shape.block, names))
+        if names.sound[block.shape]:
+            return
+    yield from _block(block, names.plus(_words(block)))
 
 
 def _block(block: Block, names: Names) -> Iterator[Diagnostic]:

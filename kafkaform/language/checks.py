@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 
+from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic, Severity
 from .arguments import Report
 from .code import Context, Env

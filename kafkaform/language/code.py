@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Protocol
 
+from ..core.dataclass import dataclass, replace
 from ..syntax.nodes import Expression, Lit, walk
 from .faults import EvalError, Place
 from .functions.spec import Function
@@ -24,20 +24,26 @@ class Namespace(Protocol):
 
 
 class Env:
-    """roots: values and namespaces by first word; names: variables of enclosing `for`s."""
+    """roots: values and namespaces by first word; names: variables of enclosing `for`s; words:
+    the constants of a block that repeats a shape."""
 
-    __slots__ = ("budget", "names", "roots")
+    __slots__ = ("budget", "names", "roots", "words")
 
     def __init__(
-        self, roots: Mapping[str, Namespace], names: dict[str, Val], budget: Budget
+        self,
+        roots: Mapping[str, Namespace],
+        names: dict[str, Val],
+        budget: Budget,
+        words: tuple[Val, ...] = (),
     ) -> None:
         self.roots = roots
         self.names = names
         self.budget = budget
+        self.words = words
 
     def inner(self) -> Env:
         """An environment whose names can be set without touching this one's."""
-        return Env(self.roots, dict(self.names), self.budget)
+        return Env(self.roots, dict(self.names), self.budget, self.words)
 
 
 Code = Callable[[Env], Val]

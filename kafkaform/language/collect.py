@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 
+from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostic, Diagnostics, Range
 
 SAME_PLACE = 3

@@ -36,7 +36,8 @@ _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 
 def convert(value: Val, want: Type) -> Val:
     """The value as this type. Raises ConvertFault, which never shows the value itself."""
-    if want == ANY:
+    kind = want.kind
+    if kind == "any" or (kind == "string" and value.__class__ is str):
         return value
     if isinstance(value, Marked):
         inner = convert(value.value, want)
@@ -45,7 +46,7 @@ def convert(value: Val, want: Type) -> Val:
         return Null(_concrete(value.type, plain(want)))
     if isinstance(value, Computed):
         raise value.defer()
-    return _CONVERSIONS[want.kind](value, want)
+    return _CONVERSIONS[kind](value, want)
 
 
 def _refuse(value: Val, want: Type) -> ConvertFault:
@@ -98,7 +99,7 @@ def _sequence(value: Val, want: Type) -> Val:
 
 def _map(value: Val, want: Type) -> Val:
     element = want.element or ANY
-    if isinstance(value, MapVal) and value.type == want == plain(want):
+    if isinstance(value, MapVal) and value.element == element == plain(element):
         return value
     if not isinstance(value, MapVal | ObjectVal):
         raise _refuse(value, want)
@@ -115,6 +116,8 @@ def _uniform(
     pairs = list(items)
     if not pairs:
         return plain(element), []
+    if element.kind == "string" and all(item.__class__ is str for _, item in pairs):
+        return element, [item for _, item in pairs]
     if element == ANY:
         element = _common((type_of(item) for _, item in pairs), what)
     converted = [_at(key, item, element) for key, item in pairs]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from ..core.dataclass import dataclass
 from ..core.errors import KafkaformError
 from ..core.resource import ProviderConfig
 from ..core.schema import ObjectSchema

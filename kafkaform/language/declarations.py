@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from ..core.address import Address
+from ..core.dataclass import dataclass, field
 from ..syntax.nodes import Attribute, Block, Expression
 from .blocks import attribute
 

@@ -7,13 +7,14 @@ everything in that order → removed, moved, import → checks → the whole che
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 from ..core.canonical import digest
+from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.resource import Declared, Desired, Identity, Output
 from ..core.value import FrozenMap
 from ..syntax.nodes import Label
+from ..syntax.parse import collector_paused
 from .arguments import Report
 from .blocks import header
 from .check import Names, check_names
@@ -27,7 +28,7 @@ from .functions import function_table
 from .functions.files import Read, recording
 from .functions.spec import Function
 from .graph import graph
-from .lifecycle import check_instructions, instructions
+from .lifecycle import Instructions, check_instructions, instructions
 from .limits import Budget
 from .modules import Folders, Module, link, with_modules
 from .outputs import root_output
@@ -97,6 +98,18 @@ def evaluated(
     query: Query | None = None,
 ) -> Built:
     """The same, with the values of everything (see `build`)."""
+    with collector_paused():
+        return _evaluated(tree, inputs, schemas, read, computed, query)
+
+
+def _evaluated(
+    tree: Tree,
+    inputs: Inputs,
+    schemas: Schemas,
+    read: Read | None,
+    computed: Settled | None,
+    query: Query | None,
+) -> Built:
     faults, reads = Collector(), dict[str, str]()
     linked = link(tree, tuple(schemas.providers))
     uses = AllUses()
@@ -115,7 +128,8 @@ def evaluated(
     declared = _declared(run)
     outputs = tuple(_outputs(run))
     told = instructions(run)
-    check_instructions(told, run)
+    if told != Instructions():
+        check_instructions(told, run)
     evaluate_checks(run)
     if inputs.partial:
         _count_unset(run)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostic
 from ..syntax.nodes import Block, Body, Expression, Root
 from .blocks import Shape, attribute, header, shape_faults, single, title

@@ -17,6 +17,7 @@ from .operators import (
     compile_lit,
     compile_object,
     compile_paren,
+    compile_slot,
     compile_tuple,
     compile_unary,
 )
@@ -24,6 +25,7 @@ from .strings import compile_for, compile_if, compile_template
 
 BUILDERS: Mapping[type, Callable[[Any, Context], Code]] = {
     nodes.Lit: compile_lit,
+    nodes.Slot: compile_slot,
     nodes.Template: compile_template,
     nodes.TemplateIf: compile_if,
     nodes.TemplateFor: compile_for,

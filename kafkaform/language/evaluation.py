@@ -13,7 +13,7 @@ from .blocks import header
 from .checks import compile_check, evaluate_check
 from .code import Code, Env
 from .data import DataPlan, compile_data, evaluate_data
-from .declarations import ModuleBlock
+from .declarations import ModuleBlock, ResourceBlock
 from .expand import instances
 from .faults import Deferred, EvalError, LimitError, Poisoned, as_diagnostic, error
 from .graph import Node, address_of_node, place_of
@@ -22,10 +22,11 @@ from .modules import Module
 from .origins import located
 from .outputs import output_value
 from .providers import configured
-from .resources import Site, compile_resource, evaluate_resource
+from .resources import ResourcePlan, Site, compile_resource, evaluate_resource
 from .rules import compile_rules
 from .run import Run, enter, explicit_needs, needs_of
 from .scope import Found
+from .shaped import evaluate_shaped, shaped
 from .values import Composite, size_of
 from .variables import declaration_faults, deprecation, validate, value_of
 from .within import Scope
@@ -131,18 +132,40 @@ def _variable(run: Run, module: Module, name: str) -> Evaluator:
 
 def _resource(run: Run, module: Module, name: str) -> Evaluator:
     address = address_of_node(name)
-    block, info = module.found.resources[address], run.schemas.types[address.type]
-    plan = compile_resource(block, info, run.context, module.providers, run.faults.add)
-    if plan is not None:
-        run.resources[module.steps][address] = plan
+    block = module.found.resources[address]
+    shared = shaped(run, module, block)
+    if shared is not None:
+        run.resources[module.steps][address] = shared
+    else:
+        _planned(run, module, block)
 
     def evaluator(scope: Scope, looping: bool) -> None:
         scope.made[address] = Poisoned()
-        if plan is not None and not looping:
-            site = scope.site(scope.needs[name])
-            scope.made[address] = evaluate_resource(plan, run.context, site)
+        if looping:
+            return
+        site = scope.site(scope.needs[name])
+        made = None if shared is None else evaluate_shaped(shared, site)
+        if made is None:  # what is wrong has its place in the block's own text
+            plan = _planned(run, module, block)
+            scope.made[address] = (
+                Poisoned() if plan is None else evaluate_resource(plan, run.context, site)
+            )
+        else:
+            scope.made[address] = made
 
     return evaluator
+
+
+def _planned(run: Run, module: Module, block: ResourceBlock) -> ResourcePlan | None:
+    """The block compiled from its own text, once."""
+    plans = run.resources[module.steps]
+    known = plans.get(block.address)
+    if known is None or known.shaped:
+        info = run.schemas.types[block.address.type]
+        known = compile_resource(block, info, run.context, module.providers, run.faults.add)
+        if known is not None:
+            plans[block.address] = known
+    return known
 
 
 def _source(run: Run, module: Module, name: str) -> Evaluator:

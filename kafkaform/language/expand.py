@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from ..core.dataclass import dataclass
 from ..core.schema import NUMBER
 from ..syntax.nodes import Expression
 from .code import Context, Env

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 
+from ..core.dataclass import dataclass, replace
 from ..core.schema import STRING
 from ..core.value import SecretRef
 from ..syntax.nodes import Call, Expression

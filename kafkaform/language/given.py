@@ -8,8 +8,8 @@ weaker one whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
+from ..core.dataclass import dataclass, field
 from ..core.diagnostics import Diagnostic, Severity
 from ..syntax.nodes import Attribute, Expression, File
 from .blocks import header

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
-import regex  # type: ignore[import-untyped]  # re with time limits; has no stubs
-
+from ..core.dataclass import dataclass
 from .faults import FunctionFault
 
 _LONGEST = 1_024
@@ -38,6 +36,9 @@ class Glob:
 
 def parse_glob(pattern: str) -> Glob:
     """The meaning of a pattern. Raises FunctionFault."""
+    # re with time limits; few configurations need it, and it is slow to load.
+    import regex  # type: ignore[import-untyped]  # has no stubs
+
     parts = pattern.removeprefix("./").split("/")
     if not pattern or len(pattern) > _LONGEST or ".." in parts or not parts[0]:
         raise FunctionFault("a pattern names files below the folder: no .. and no / in front", 1)

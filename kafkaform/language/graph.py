@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from ..core.address import Address
-from ..syntax.nodes import Attribute, Block, Expression
-from .blocks import Spot, header
+from ..core.dataclass import dataclass
+from ..syntax.nodes import Block, Expression
+from ..syntax.stamps import Shape, Stamped
+from .blocks import header
 from .declarations import ResourceBlock
+from .faults import Place
 from .modules import Module
 from .references import AllUses, Reference, ordered
 from .walk import expressions
@@ -60,33 +62,43 @@ def graph(root: Module, types: Collection[str], data: Collection[str], uses: All
     needs: dict[Node, tuple[Node, ...]] = {}
     for module in modules.values():
         caller = modules[module.steps[:-1]] if module.steps else None
-        for name, nodes in _expressions(module, types, data):
-            own = refs[Node(module.steps, name)] = refs_of(nodes, uses)
+        shapes: dict[Shape, tuple[tuple[Ref, ...], tuple[Node, ...]]] = {}
+        for name, found in _sources(module, types, data):
+            node = Node(module.steps, name)
+            if isinstance(found, Stamped):
+                known = shapes.get(found.shape)
+                if known is None:
+                    own = refs_of(expressions(found.shape.block.body, STATIC), uses)
+                    known = shapes[found.shape] = own, tuple(_targets(module, own))
+                refs[node], needs[node] = known
+                continue
+            nodes = expressions(found.body, STATIC) if isinstance(found, Block) else found
+            own = refs[node] = refs_of(nodes, uses)
             # What else a provider block names was refused: it is evaluated before anything.
             usable = own if not name.startswith("provider.") else _locals(own)
-            needs[Node(module.steps, name)] = tuple(_targets(module, usable))
+            needs[node] = tuple(_targets(module, usable))
         if caller is not None:
             _inputs(module, caller, refs, needs, uses)
     for node in needs:
-        extra = _extra(node, root)
-        needs[node] = (*needs[node], *extra)
+        if extra := _extra(node, root):
+            needs[node] = (*needs[node], *extra)
     order, cycles = ordered(needs)
     return Graph(refs, needs, tuple(order), tuple(map(tuple, cycles)), modules)
 
 
-def _expressions(
+def _sources(
     module: Module, types: Collection[str], data: Collection[str]
-) -> Iterator[tuple[str, list[Expression]]]:
-    """The nodes of a module with the expressions that each of them evaluates."""
+) -> Iterator[tuple[str, Block | list[Expression]]]:
+    """The nodes of a module with what each of them evaluates: expressions, or all of a block."""
     found = module.found
     for name, item in found.locals.items():
         yield f"local.{name}", [item.value]
     for address, resource in found.resources.items():
         if address.type in types:
-            yield str(address), list(expressions(resource.block.body, STATIC))
+            yield str(address), resource.block
     for address, source in found.data.items():
         if address.type in data:
-            yield f"data.{address}", list(expressions(source.block.body, STATIC))
+            yield f"data.{address}", source.block
     for name, call in found.modules.items():
         if name in module.children:
             some = (call.argument("for_each"), call.argument("count"))
@@ -196,7 +208,7 @@ def _outputs(child: Module, wanted: str | None) -> Iterator[Node]:
 # ── places ──────────────────────────────────────────────────────────────────────────────
 
 
-def place_of(node: Node, modules: Mapping[tuple[str, ...], Module]) -> Spot | Attribute:
+def place_of(node: Node, modules: Mapping[tuple[str, ...], Module]) -> Place:
     """Where a node is declared."""
     found = modules[node.steps].found
     word, _, name = node.name.partition(".")

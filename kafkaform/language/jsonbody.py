@@ -8,8 +8,8 @@ is an object, and `blocks_of` makes it a block once the schema is at hand.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
+from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostic, Diagnostics
 from ..syntax.faults import SyntaxFault, fault
 from ..syntax.json import Array, Atom, Json, JsonSource, Member, Record, parse_json

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ..core.address import Address
+from ..core.dataclass import dataclass
 from ..core.diagnostics import Range
 from ..core.resource import Import, Moved, Removed
 from ..core.schema import STRING

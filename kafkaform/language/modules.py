@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
+from ..core.dataclass import dataclass, field, replace
 from ..core.diagnostics import Diagnostic, Diagnostics
 from ..syntax.nodes import Block
 from .addresses import spelled

@@ -17,6 +17,7 @@ from ..syntax.nodes import (
     Object,
     Paren,
     Root,
+    Slot,
     Tuple,
     Unary,
     operands,
@@ -44,6 +45,11 @@ from .values import (
     unmark,
     with_marks,
 )
+
+
+def compile_slot(node: Slot, _: Context) -> Code:
+    index = node.index
+    return lambda env: env.words[index]
 
 
 def compile_lit(node: Lit, _: Context) -> Code:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostic, Range
 from ..syntax.nodes import Expression
 from .graph import Ref, refs_of

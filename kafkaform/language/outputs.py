@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from ..core.dataclass import replace
 from ..core.resource import Output
 from ..core.value import SecretRef
 from .arguments import Report

@@ -8,9 +8,9 @@ place where they were written, so that a fault is shown in the file that caused 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from ..core.dataclass import dataclass, field, replace
 from ..core.diagnostics import Diagnostic, Diagnostics
 from ..syntax.nodes import Attribute, Block, File, Lit
 from .blocks import Spot, attribute, header, title

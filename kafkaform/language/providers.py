@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
+from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic
 from ..core.resource import ProviderConfig
 from ..core.schema import ObjectSchema

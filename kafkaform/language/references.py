@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ..core.dataclass import dataclass
 from ..syntax.nodes import (
     Attr,
     AttrSplat,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ..core.address import Address
-from ..core.diagnostics import Diagnostic
+from ..core.dataclass import dataclass
+from ..core.diagnostics import Diagnostic, Range
 from ..core.resource import Declared, Identity, Lifecycle
 from ..core.schema import BOOL, STRING, ObjectSchema, map_of
 from ..core.value import EMPTY, FrozenMap, Value
@@ -64,7 +64,8 @@ class Meta:
 
 @dataclass(frozen=True, slots=True)
 class ResourcePlan:
-    """A compiled resource block; evaluate it once per instance. before, after: its rules."""
+    """A compiled resource block; evaluate it once per instance. before, after: its rules;
+    shaped: compiled from the shape that the block repeats."""
 
     block: ResourceBlock
     info: TypeInfo
@@ -76,6 +77,8 @@ class ResourcePlan:
     secrets: tuple[tuple[str, str], ...]
     before: tuple[Rule, ...]
     after: tuple[Rule, ...]
+    range: Range
+    shaped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,7 @@ def compile_resource(
         tuple(_version_names(info.schema)),
         compile_rules(block.preconditions, context),
         compile_rules(block.postconditions, context),
+        header(block.block).range,
     )
 
 
@@ -175,7 +179,7 @@ def evaluate_resource(plan: ResourcePlan, context: Context, site: Site) -> list[
         found = instances(block.argument("for_each"), block.argument("count"), context, env)
         for instance in found:
             env.budget.instance(block.block)
-            one = _instance(plan, instance, site)
+            one = evaluate_instance(plan, instance, site)
             if isinstance(one, Made):
                 made.append(one)
             else:
@@ -207,32 +211,32 @@ def _needs_skipped(block: ResourceBlock, what: str, skipped: Skipped) -> Diagnos
     )
 
 
-def _instance(plan: ResourcePlan, instance: Instance, site: Site) -> Made | None:
+def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Made | None:
+    """One instance of a block; None after faults, which are reported. Raises Poisoned."""
     base, env, report = plan.block.address, site.env, site.report
     address = Address(base.type, base.name, instance.key, site.path)
     inner = env if not instance.roots else Env({**env.roots, **instance.roots}, {}, env.budget)
-    where = str(address)
     try:
         env.budget.charge(1 + 2 * len(plan.arguments.given), plan.block.block)
-        if plan.before and (faults := [*broken_rules(plan.before, where, inner)]):
+        if plan.before and (faults := [*broken_rules(plan.before, str(address), inner)]):
             for fault_of_rule in faults:
                 report(fault_of_rule)
             return None
-        attributes = evaluate_arguments(plan.arguments, inner, report, where)
+        attributes = evaluate_arguments(plan.arguments, inner, report, address)
         meta = {name: _meta(name, item, inner) for name, item in plan.meta.items()}
         if attributes is None:
             return None
         made = Made(instance.key, _declared(plan, address, attributes, meta, site.needs))
     except EvalError as fault:
-        report(as_diagnostic(fault, context=[f"while evaluating {where}"]))
+        report(as_diagnostic(fault, context=[f"while evaluating {address}"]))
         return None
     except Deferred as deferred:
-        report(deferred_fault(header(plan.block.block), deferred, where))
+        report(deferred_fault(header(plan.block.block), deferred, str(address)))
         return None
     if plan.after:
         seen = Fixed(_object(made.declared, plan.info.schema, site.settled))
         with_self = Env({**inner.roots, "self": seen}, {}, env.budget)
-        for fault_of_rule in broken_rules(plan.after, where, with_self):
+        for fault_of_rule in broken_rules(plan.after, str(address), with_self):
             report(fault_of_rule)
     return made
 
@@ -255,10 +259,10 @@ def _declared(
     meta: Mapping[str, Value],
     needs: tuple[Address, ...],
 ) -> Declared:
-    place = header(plan.block.block)
     try:
         key = str(address) if plan.info.expand is not None else plan.info.key(attributes)
     except ValueError as fault:
+        place = header(plan.block.block)
         raise EvalError(place, f"{address} does not name an object", str(fault)) from None
     owner, labels = meta.get("owner"), meta.get("labels")
     prevent = meta.get("prevent_destroy")
@@ -266,7 +270,7 @@ def _declared(
         Identity(plan.instance, address.type, key),
         address,
         attributes,
-        place.range,
+        plan.range,
         Lifecycle(
             prevent if isinstance(prevent, bool) else None,
             meta.get("adopt") is True,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
+from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostic
 from ..syntax.nodes import Block, Expression
 from .blocks import attribute

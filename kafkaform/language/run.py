@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 from ..core.address import Address
+from ..core.dataclass import dataclass, field, replace
 from ..core.resource import ProviderConfig
 from ..syntax.nodes import Block
+from ..syntax.stamps import Shape
 from .addresses import depends_on
 from .blocks import attribute
 from .code import Context
@@ -40,8 +41,9 @@ class Schemas:
 
 @dataclass
 class Run:
-    """What one build gathers. scopes: the instances of each module; resources, sources: the
-    compiled resource blocks of each module; providers: by instance, None after a fault."""
+    """What one build gathers. scopes: the instances of each module; resources: the compiled
+    resource blocks of each module; shapes: those that several blocks repeat; providers: by
+    instance, None after a fault."""
 
     graph: Graph
     schemas: Schemas
@@ -53,6 +55,7 @@ class Run:
     settled: Settled
     scopes: dict[Steps, list[Scope]] = field(default_factory=dict)
     resources: dict[Steps, dict[Address, ResourcePlan]] = field(default_factory=dict)
+    shapes: dict[tuple[Steps, Shape], ResourcePlan | None] = field(default_factory=dict)
     providers: dict[str, ProviderConfig | None] = field(default_factory=dict)
 
     @property

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 
+from ..core.dataclass import dataclass, field
 from .access import get_attribute
 from .faults import Deferred, EvalError, Place, Poisoned, near
 from .values import ObjectVal, Val

@@ -4,8 +4,8 @@ Terraform's own block says in a folder of Terraform's files."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
+from ..core.dataclass import dataclass, field
 from ..core.diagnostics import Diagnostic, Diagnostics, Range
 from ..core.value import EMPTY, FrozenMap, Value
 from ..syntax.nodes import Block, Expression, Object

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
-from ..core.diagnostics import Diagnostic, Diagnostics, Severity
+from ..core.dataclass import dataclass, field, replace
+from ..core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
 from ..syntax.limits import ALL_FILES_BYTES
 from ..syntax.nodes import File
 from ..syntax.parse import parse
-from .jsonbody import json_file, json_values
 from .override import merged
 
 
@@ -102,7 +101,7 @@ def load(files: Mapping[str, bytes], folder: str = "") -> Tree:
     base = tuple(file for name, (file, _) in parsed.items() if not family.overrides(name))
     over = tuple(file for name, (file, _) in parsed.items() if family.overrides(name))
     # What a faulty file declares is not known, so that much would seem to be missing.
-    sound = not any(problems for _, problems in parsed.values())
+    sound = not any(has_errors(problems) for _, problems in parsed.values())
     configuration, faults_of_merging = merged(base, over) if sound else (base, ())
     faults += [fault for _, problems in (*parsed.values(), *given) for fault in problems]
     return Tree(
@@ -115,15 +114,23 @@ def load(files: Mapping[str, bytes], folder: str = "") -> Tree:
 
 
 def _configuration(content: bytes, name: str) -> tuple[File, Diagnostics]:
-    return json_file(content, name) if name.endswith(".json") else parse(content, name)
+    if not name.endswith(".json"):
+        return parse(content, name)
+    from .jsonbody import json_file  # a few folders have such files
+
+    return json_file(content, name)
 
 
 def values_file(content: bytes, name: str) -> tuple[File, Diagnostics]:
     """A file of variable values. A name that says neither form, such as a pipe's, may hold either.
     The faults come without the source line, which may hold a secret."""
     guess = not name.endswith(_NATIVE_VALUES) and content.lstrip().startswith(b"{")
-    read = json_values if name.endswith(".json") or guess else parse
-    file, faults = read(content, name)
+    if name.endswith(".json") or guess:
+        from .jsonbody import json_values  # a few folders have such files
+
+        file, faults = json_values(content, name)
+    else:
+        file, faults = parse(content, name)
     return file, tuple(replace(fault, excerpt=None) for fault in faults)
 
 

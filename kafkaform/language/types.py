@@ -88,9 +88,13 @@ def bare(node: Expression) -> Expression:
     return node
 
 
-@cache
 def plain(kind: Type) -> Type:
     """The type without the optional marks of object fields: the type that values have."""
+    return kind if kind.kind in _WORDS else _plain(kind)
+
+
+@cache
+def _plain(kind: Type) -> Type:
     if kind.element is not None:
         return Type(kind.kind, plain(kind.element))
     if kind.kind == "object":
@@ -100,11 +104,15 @@ def plain(kind: Type) -> Type:
     return kind
 
 
-@cache
 def has_any(kind: Type) -> bool:
     """True if `any` occurs in the type."""
+    return kind.kind == "any" if kind.kind in _WORDS else _has_any(kind)
+
+
+@cache
+def _has_any(kind: Type) -> bool:
     parts = (kind.element, *kind.fields.values(), *kind.items)
-    return kind == ANY or any(has_any(part) for part in parts if part is not None)
+    return any(has_any(part) for part in parts if part is not None)
 
 
 _NAMES = {

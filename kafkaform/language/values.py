@@ -9,12 +9,11 @@ are computed once, so that a big collection may be looked at from each of its in
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
+from ..core.dataclass import dataclass
 from ..core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, map_of, object_of, set_of
 from ..core.value import SecretRef
 from .faults import Deferred
@@ -27,6 +26,23 @@ SECRET = "secret"
 """Came from a sensitive variable: not to be shown, nor stored anywhere."""
 
 
+Of = TypeVar("Of")
+Made = TypeVar("Made")
+
+
+class once(Generic[Of, Made]):
+    """A property that is computed once. functools' takes a lock each time, which is what it costs
+    to look at a small value."""
+
+    def __init__(self, make: Callable[[Of], Made]) -> None:
+        self._make = make
+        self._name = make.__name__
+
+    def __get__(self, owner: Of, _: type[Of] | None = None) -> Made:
+        made = owner.__dict__[self._name] = self._make(owner)
+        return made
+
+
 class Composite:
     """What the containers share."""
 
@@ -35,23 +51,23 @@ class Composite:
         """What is inside; each container says it itself."""
         raise NotImplementedError
 
-    @cached_property
+    @once
     def marks(self) -> Marks:
         """All marks anywhere inside."""
         return UNMARKED.union(*map(marks_of, self.children))
 
-    @cached_property
+    @once
     def size(self) -> int:
         """Elements and characters, all levels together."""
         return 1 + sum(map(size_of, self.children))
 
-    @cached_property
+    @once
     def sealed(self) -> SecretRef | Computed | None:
         """A part inside that may be passed on but not looked at, if there is one."""
         parts = (sealed(child) for child in self.children)
         return next((part for part in parts if part is not None), None)
 
-    @cached_property
+    @once
     def depth(self) -> int:
         return 1 + max((c.depth for c in self.children if isinstance(c, Composite)), default=0)
 
@@ -64,7 +80,7 @@ class TupleVal(Composite):
     def children(self) -> Iterable[Val]:
         return self.items
 
-    @cached_property
+    @once
     def type(self) -> Type:
         return Type("tuple", items=tuple(map(type_of, self.items)))
 
@@ -78,7 +94,7 @@ class ListVal(Composite):
     def children(self) -> Iterable[Val]:
         return self.items
 
-    @cached_property
+    @once
     def type(self) -> Type:
         return list_of(self.element)
 
@@ -94,11 +110,11 @@ class SetVal(Composite):
     def children(self) -> Iterable[Val]:
         return self.items
 
-    @cached_property
+    @once
     def type(self) -> Type:
         return set_of(self.element)
 
-    @cached_property
+    @once
     def keys(self) -> frozenset[Any]:
         return frozenset(map(key_of, self.items))
 
@@ -113,7 +129,7 @@ class ObjectVal(Composite):
     def children(self) -> Iterable[Val]:
         return self.fields.values()
 
-    @cached_property
+    @once
     def type(self) -> Type:
         return object_of({name: type_of(self.fields[name]) for name in sorted(self.fields)})
 
@@ -127,7 +143,7 @@ class MapVal(Composite):
     def children(self) -> Iterable[Val]:
         return self.fields.values()
 
-    @cached_property
+    @once
     def type(self) -> Type:
         return map_of(self.element)
 

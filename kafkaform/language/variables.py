@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
+from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..core.schema import ANY, STRING, Type
 from ..core.value import SecretRef, Value

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..core.address import Address
+from ..core.dataclass import dataclass, field
 from .arguments import Report
 from .code import Env, Namespace
 from .faults import Poisoned

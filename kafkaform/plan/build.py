@@ -8,9 +8,9 @@ what is left gets its steps, and the approval digest covers exactly that.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from ..core.change import Action, Block, BlockKind, Change
+from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic, Severity, has_errors
 from ..core.errors import ConfigurationError, PlanRefused
 from ..core.resource import Desired, Facts, Identity, Output, Pending, World

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 from ..core.change import Action, Block, BlockKind, Change, Ownership
+from ..core.dataclass import dataclass, field, replace
 from ..core.resource import Facts, Failed, Hidden, Identity, Pending
 from ..core.value import FrozenMap
 from ..provider.contract import ResourceType

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ..core.change import Action, Block, BlockKind, Change
+from ..core.dataclass import replace
 from ..core.resource import Desired
 from ..state.model import State
 from .model import Mode, Options

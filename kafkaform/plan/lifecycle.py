@@ -14,9 +14,9 @@ any       any       hidden, failed     blocked: unreadable (forgetting needs no 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ..core.change import Action, Block, BlockKind, Change, Ownership, PathChange
+from ..core.dataclass import replace
 from ..core.resource import (
     MOVE,
     Absent,

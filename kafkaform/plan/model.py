@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from ..core.change import Action, Batch, Change
+from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostics
 from ..core.resource import Facts, Output, Pending
 from ..core.value import EMPTY, FrozenMap

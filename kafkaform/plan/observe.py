@@ -7,10 +7,10 @@ for at every live broker before anybody calls it gone (architecture §4.1).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ..core.change import Change, Impact
 from ..core.clock import Clock
+from ..core.dataclass import dataclass
 from ..core.progress import Progress, Report, silent
 from ..core.resource import (
     Absent,

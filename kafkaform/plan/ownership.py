@@ -7,9 +7,9 @@ exception in the differ because they never reach it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from ..core.address import matches, moved, parse_address
+from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..core.resource import Declared, Desired, Identity, Import, Moved, Removed
 from ..provider.contract import ResourceType

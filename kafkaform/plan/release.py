@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..core.change import Action, Block, BlockKind, Change
+from ..core.dataclass import replace
 from ..core.resource import Absent, Failed, Hidden, Observed, Reading
 from ..state.model import Row
 from .diff import compare, gone

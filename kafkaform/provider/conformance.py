@@ -12,10 +12,10 @@ one behind the same types pass the same checks, so that the simulation cannot dr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import TypeVar
 
 from ..core.change import Action, Change, Evidence, OutcomeStatus
+from ..core.dataclass import replace
 from ..core.diagnostics import has_errors
 from ..core.errors import KafkaformError
 from ..core.resource import Absent, CoverageKind, Depth, Failed, FaultClass, Hidden, Observed

@@ -7,10 +7,10 @@ system through a `Session`. The same types serve a real session and a simulated 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from ..core.change import Batch, Change, Impact, Outcome, Review, Step, Verdict
+from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostic, Diagnostics
 from ..core.resource import (
     Declared,

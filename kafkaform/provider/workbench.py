@@ -4,7 +4,6 @@ sends single changes to it while it watches the form of every answer."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 from types import TracebackType
@@ -21,6 +20,7 @@ from ..core.change import (
     Verdict,
 )
 from ..core.clock import Clock
+from ..core.dataclass import dataclass
 from ..core.errors import KafkaformError
 from ..core.resource import (
     CoverageKind,

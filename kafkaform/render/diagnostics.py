@@ -44,8 +44,9 @@ def render_diagnostics(
     return "\n".join(texts)
 
 
-def diagnostic_data(diagnostic: Diagnostic) -> dict[str, Any]:
-    """The shape of Terraform's JSON diagnostics, with `advice` and `context` added."""
+def diagnostic_data(diagnostic: Diagnostic, block: str | None = None) -> dict[str, Any]:
+    """The shape of Terraform's JSON diagnostics, with `advice` and `context` added. block: the
+    header of the top-level block around the place."""
     data: dict[str, Any] = {
         "severity": diagnostic.severity.value,
         "summary": diagnostic.summary,
@@ -56,15 +57,7 @@ def diagnostic_data(diagnostic: Diagnostic) -> dict[str, Any]:
     if diagnostic.range is not None:
         data["range"] = _range_data(diagnostic.range)
         if diagnostic.excerpt is not None:
-            start, end = _span(diagnostic.range, diagnostic.excerpt)
-            data["snippet"] = {
-                "context": diagnostic.context[-1] if diagnostic.context else None,
-                "code": diagnostic.excerpt,
-                "start_line": diagnostic.range.line,
-                "highlight_start_offset": start,
-                "highlight_end_offset": end,
-                "values": [],
-            }
+            data["snippet"] = _snippet_data(diagnostic, diagnostic.range, diagnostic.excerpt, block)
     if diagnostic.advice:
         data["advice"] = diagnostic.advice
     if diagnostic.context:
@@ -143,6 +136,26 @@ def _more(severity: Severity, summary: str, rest: list[Diagnostic], paint: Paint
     tail = " …" if len(named) > PLACES_SHOWN else ""
     title = paint(severity.value, f"{severity.value.capitalize()}: ")
     return f"{title}{inline(summary)}, {count(len(rest), 'more time')}{where}{tail}\n"
+
+
+def _snippet_data(
+    diagnostic: Diagnostic, place: Range, code: str, block: str | None
+) -> dict[str, Any]:
+    """Offsets count bytes of `code`, as Terraform's do, and never mark nothing."""
+    start, end = (_bytes(code[:offset]) for offset in _span(place, code))
+    return {
+        "context": block or (diagnostic.context[-1] if diagnostic.context else None),
+        "code": code,
+        "start_line": place.line,
+        "highlight_start_offset": start,
+        "highlight_end_offset": min(max(end, start + 1), _bytes(code)),
+        "values": [],
+    }
+
+
+def _bytes(text: str) -> int:
+    """Its length in UTF-8; half of a surrogate pair counts as if it could be written."""
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _range_data(place: Range) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from ..core.change import Action, Block, Change
+from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostic
 from ..core.resource import Output, Pending
 from ..core.value import Value

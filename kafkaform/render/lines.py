@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TypeAlias
 
 from ..core.change import Action, Change, Evidence, Ownership, PathChange
+from ..core.dataclass import dataclass
 from ..core.value import EMPTY, FrozenMap, Value
 from .text import (
     ARROW,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -18,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..core.change import Change
+from ..core.dataclass import dataclass
 from ..core.resource import Pending
 from ..plan.model import OutputChange, Plan, PlanInstance
 from .human import last_line, output_line

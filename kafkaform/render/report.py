@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ..core.change import Action, Change, Outcome, OutcomeStatus
+from ..core.dataclass import dataclass
 from .style import Paint
 from .text import inline, message, table
 
@@ -45,7 +45,7 @@ STATUSES = (
 _WHY = {
     OutcomeStatus.UNKNOWN: "it may have happened; the next run reads before it decides",
     OutcomeStatus.SKIPPED: "not sent, because what it depends on was not applied",
-    OutcomeStatus.STARTED: "it goes on in the background",
+    OutcomeStatus.STARTED: "it goes on in the background; the next apply says how it stands",
 }
 
 _DONE = (("added", Action.CREATE), ("changed", Action.UPDATE), ("destroyed", Action.DELETE))

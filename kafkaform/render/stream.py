@@ -7,7 +7,6 @@ leaves, so a name can neither forge a line nor move a terminal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,6 +15,7 @@ from ..core.address import parse_address
 from ..core.canonical import dumps
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.clock import Clock
+from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostic, Diagnostics
 from ..core.progress import Event, Message, Progress
 from ..core.resource import Output

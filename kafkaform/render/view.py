@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from ..core.change import Action, Change
+from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostics, has_errors
 from ..core.resource import Pending
 from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Unmanaged

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from ..core.dataclass import dataclass
 from ..core.errors import UsageError
 from . import record
 from .lock import is_held

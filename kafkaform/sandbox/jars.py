@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
+from ..core.dataclass import dataclass
 from ..core.errors import KafkaformError, UsageError
 from ..core.progress import Progress, Report
 from . import places

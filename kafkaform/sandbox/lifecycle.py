@@ -6,9 +6,9 @@ import base64
 import secrets
 import shutil
 import uuid
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..core.dataclass import dataclass, replace
 from ..core.errors import Interrupted, KafkaformError, UsageError
 from ..core.progress import Message, Report, silent
 from . import (

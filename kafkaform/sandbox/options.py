@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.dataclass import dataclass
 from ..core.errors import UsageError
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")

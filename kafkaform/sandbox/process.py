@@ -15,8 +15,9 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+from ..core.dataclass import dataclass
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _STATE, _START_TIME = 0, 19  # fields 3 and 22 of /proc/PID/stat, counted after the name (proc(5))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from ..core.dataclass import dataclass
 from ..core.errors import KafkaformError
 from . import places
 from .options import Options, check_name

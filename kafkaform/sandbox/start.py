@@ -6,9 +6,9 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..core.dataclass import dataclass, replace
 from ..core.errors import ConnectError, KafkaformError
 from ..core.progress import Message, Progress, Report
 from . import configuration, logs, places, record

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol
 
 from ..core.clock import Clock
+from ..core.dataclass import dataclass
 from .model import State
 
 

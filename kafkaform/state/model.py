@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from ..core.address import parse_address
+from ..core.dataclass import dataclass, field
 from ..core.head import Head
 from ..core.resource import Identity
 from ..core.value import EMPTY, FrozenMap

@@ -1,4 +1,4 @@
-"""Grammar rules to nodes: one function per rule, called while the parser reduces.
+"""Grammar rules to nodes: one function per rule.
 
 `parts` are the rule's tokens and what the functions of its sub-rules returned, punctuation
 included. The functions hold no state; what cannot be built raises SyntaxFault.
@@ -6,8 +6,7 @@ included. The functions hold no state; what cannot be built raises SyntaxFault.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from types import SimpleNamespace
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..core.diagnostics import Diagnostic
@@ -62,29 +61,33 @@ def _attribute(parts: Parts) -> nodes.Attribute:
 
 
 def _block(parts: Parts) -> nodes.Block:
-    brace = next(i for i, part in enumerate(parts) if is_token(part, "LBRACE"))
+    inside = parts[-2]
+    if type(inside) is tuple:
+        brace, items = -4, inside
+    elif isinstance(inside, nodes.Attribute):
+        brace, items = -3, (inside,)
+    else:
+        brace, items = -2, ()
     source, start, end = span(parts)
-    inside = parts[brace + 1 : -1]
-    items = inside[1] if inside and is_token(inside[0], "NL_OR_COMMENT") else inside
     return nodes.Block(
         source,
         start,
         end,
         parts[0].text,
-        tuple(_label(part) for part in parts[1:brace]),
+        tuple([_label(part) for part in parts[1:brace]]),
         body(source, parts[brace].start, end, items),
     )
 
 
 def _label(part: Token | nodes.Lit | nodes.Template) -> nodes.Label:
+    if isinstance(part, nodes.Lit):
+        return nodes.Label(part.source, part.start, part.end, str(part.value))
     if isinstance(part, Token):
         return nodes.Label(part.source, part.start, part.end, part.text)
-    if isinstance(part, nodes.Template):
-        summary = "A label cannot be a template"
-        detail = "Labels are fixed names; they are read before any value is known."
-        advice = "Write $${ or %%{ if the marks themselves are meant."
-        raise SyntaxFault(fault(part.source, part.start, part.end, summary, detail, advice))
-    return nodes.Label(part.source, part.start, part.end, str(part.value))
+    summary = "A label cannot be a template"
+    detail = "Labels are fixed names; they are read before any value is known."
+    advice = "Write $${ or %%{ if the marks themselves are meant."
+    raise SyntaxFault(fault(part.source, part.start, part.end, summary, detail, advice))
 
 
 # -- for
@@ -123,7 +126,7 @@ def _for_object(parts: Parts) -> nodes.ForObject:
 
 
 def _for_condition(parts: Parts) -> Expression:
-    return parts[1]  # type: ignore[no-any-return]  # lark's parts are untyped
+    return parts[1]  # type: ignore[no-any-return]  # parts are untyped
 
 
 # -- templates
@@ -154,7 +157,7 @@ def _untrimmed(parts: Parts) -> tuple[Parts, tuple[bool, bool]]:
 
 def _checked(parts: Parts) -> Expression:
     check_depth(parts[0])
-    return parts[0]  # type: ignore[no-any-return]  # lark's parts are untyped
+    return parts[0]  # type: ignore[no-any-return]  # parts are untyped
 
 
 def check_depth(root: Expression) -> None:
@@ -178,46 +181,42 @@ def check_depth(root: Expression) -> None:
         waiting.extend((child, depth + 1) for child in below)
 
 
-RULES = SimpleNamespace(
-    template=tuple,
-    expression_only=_checked,
-    body=_items,
-    attribute=_attribute,
-    block=_block,
-    identifier=terms.only,
-    literal_value=terms.only,
-    int_lit=terms.number,
-    float_lit=terms.number,
-    string=terms.string,
-    heredoc_template=terms.heredoc,
-    interpolation=_hole,
-    template_if_start=_directive,
-    template_else=_directive,
-    template_endif=_directive,
-    template_for_start=_directive,
-    template_endfor=_directive,
-    conditional=terms.conditional,
-    operation=terms.operation,
-    unary_op=terms.unary,
-    expr_term=terms.term,
-    tuple=terms.tuple_,
-    object=terms.object_,
-    object_elem=terms.object_item,
-    object_elem_key=terms.only,
-    function_call=terms.call,
-    arguments=terms.arguments,
-    index_expr_term=terms.follow,
-    get_attr_expr_term=terms.follow,
-    attr_splat_expr_term=terms.follow,
-    full_splat_expr_term=terms.follow,
-    braces_index=terms.index,
-    short_index=terms.legacy_index,
-    get_attr=terms.get_attr,
-    attr_splat=terms.splat,
-    full_splat=terms.splat,
-    for_tuple_expr=_for_tuple,
-    for_object_expr=_for_object,
-    for_intro=_for_intro,
-    for_cond=_for_condition,
-)
-"""What Lark calls by the name of the rule."""
+RULES: Mapping[str, Callable[[Parts], Any]] = {
+    "template": tuple,
+    "expression_only": _checked,
+    "body": _items,
+    "attribute": _attribute,
+    "block": _block,
+    "int_lit": terms.number,
+    "float_lit": terms.number,
+    "plain_string": terms.plain_string,
+    "quoted_string": terms.quoted_string,
+    "heredoc_template": terms.heredoc,
+    "interpolation": _hole,
+    "template_if_start": _directive,
+    "template_else": _directive,
+    "template_endif": _directive,
+    "template_for_start": _directive,
+    "template_endfor": _directive,
+    "conditional": terms.conditional,
+    "operation": terms.operation,
+    "unary_op": terms.unary,
+    "parentheses": terms.parentheses,
+    "root": terms.root,
+    "constant": terms.constant,
+    "tuple": terms.tuple_,
+    "object": terms.object_,
+    "object_elem": terms.object_item,
+    "function_call": terms.call,
+    "arguments": terms.arguments,
+    "index": terms.index,
+    "legacy_index": terms.legacy_index,
+    "get_attr": terms.get_attr,
+    "attr_splat": terms.attr_splat,
+    "full_splat": terms.full_splat,
+    "for_tuple_expr": _for_tuple,
+    "for_object_expr": _for_object,
+    "for_intro": _for_intro,
+    "for_cond": _for_condition,
+}
+"""By the names in the grammar's corrections."""

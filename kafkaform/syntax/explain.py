@@ -7,8 +7,7 @@ marks and kinds of tokens, never what strings, numbers or expressions say.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..core.diagnostics import Diagnostic
 from .faults import fault
@@ -55,8 +54,7 @@ _CLOSING = frozenset(_CLOSER_OF.values())
 _BODIES = frozenset({"", "BODY"})
 
 
-@dataclass(frozen=True, slots=True)
-class _Stop:
+class _Stop(NamedTuple):
     """type: of the refused token, or $END; before: types of the tokens so far, in order;
     inside: the innermost open bracket's type, BODY for a block's brace, empty for none;
     next: the type after the refused token."""

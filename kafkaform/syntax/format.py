@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 
+from ..core.dataclass import dataclass, field
 from .scan import scan
 from .source import Source
 from .tokens import TRIVIA, Token

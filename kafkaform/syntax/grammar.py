@@ -1,161 +1,104 @@
-"""The rules of hcl2's grammar, corrected, as an LALR parser that takes our tokens.
+"""The grammar as tables, and the loop that reads tokens by them.
 
-Only the rules are taken from hcl2; its terminals are replaced by `tokens.scan`, which knows where
-newlines count, where templates begin and end, and needs linear time for any text. So every
-`new_line_or_comment?` inside expressions goes, and what HCL forbids but hcl2 lets pass is
-forbidden here.
+The tables are data, made once from hcl2's rules and our corrections to them by `python -m
+tests.syntax.compile`: no grammar is built when a command starts, and no cache of one is read
+that somebody else could have replaced.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
-from lark import Lark
-from lark.lexer import Lexer, Token
+from .builder import RULES
+from .tokens import Token
 
-from ..core.errors import KafkaformError
-from . import builder
+END = "$END"
+"""The type of what follows the last token."""
 
-GRAMMAR_SHA256 = "856e0a0a416400a68630c3a7bb2af92592394c992eb0e728f3b930c27a73aa78"
-
-STARTS = ("body", "expression_only", "template")
-
-_TERMINALS = (
-    "NL_OR_COMMENT IF IN FOR ELSE ENDIF ENDFOR NULL TRUE FALSE NAME STRING_CHARS INT_LITERAL"
-    " FLOAT_LITERAL DOUBLE_EQ NEQ LT GT LEQ GEQ MINUS ASTERISK SLASH PERCENT DOUBLE_AMP"
-    " DOUBLE_PIPE PLUS NOT QMARK LPAR RPAR LBRACE RBRACE LSQB RSQB COMMA DOT EQ COLON DBLQUOTE"
-    " INTERP_START DIRECTIVE_START STRIP_MARKER ATTR_SPLAT FULL_SPLAT_START FOR_OBJECT_ARROW"
-    " ELLIPSIS COLONS PLAIN_STRING HEREDOC_TEMPLATE HEREDOC_END"
-)
-
-_CORRECTIONS = (
-    # Body: a newline ends every item; a block on one line holds one attribute at most.
-    (
-        "start : body\n",
-        "template : string_part*\nexpression_only : expression\n",
-    ),
-    (
-        "body : (new_line_or_comment? (attribute | block))* new_line_or_comment?",
-        "body : ((attribute | block) NL_OR_COMMENT)*",
-    ),
-    (
-        "block : _attribute_name (_attribute_name | string)* new_line_or_comment? LBRACE body"
-        " RBRACE",
-        "block : _attribute_name (_attribute_name | string)* LBRACE (NL_OR_COMMENT body"
-        " | attribute?) RBRACE",
-    ),
-    ("new_line_or_comment: ( NL_OR_COMMENT )+\n", ""),
-    # Words: the scanner says where for, else, endif, endfor are keywords.
-    (
-        "_attribute_name : identifier | keyword | literal_value",
-        "_attribute_name : identifier | literal_value",
-    ),
-    ("identifier : NAME\n", "identifier : NAME | IN | IF\n"),
-    ("keyword: IN | FOR | IF | FOR_EACH | ELSE | ENDIF | ENDFOR\n", ""),
-    ("object_elem_key : expression | keyword", "object_elem_key : expression"),
-    # Templates: heredocs have parts too; interpolations can trim.
-    ("           | ESCAPED_INTERPOLATION\n           | ESCAPED_DIRECTIVE\n", ""),
-    (
-        "interpolation: INTERP_START expression RBRACE",
-        "interpolation: INTERP_START STRIP_MARKER? expression STRIP_MARKER? RBRACE",
-    ),
-    (
-        "heredoc_template : HEREDOC_TEMPLATE\n",
-        "heredoc_template : HEREDOC_TEMPLATE string_part* HEREDOC_END\n",
-    ),
-    ("heredoc_template_trim : HEREDOC_TEMPLATE_TRIM\n", ""),
-    ("            | heredoc_template_trim\n", ""),
-    (
-        "string: DBLQUOTE string_part* DBLQUOTE",
-        "string: PLAIN_STRING | DBLQUOTE string_part* DBLQUOTE",
-    ),
-    ("string_part: STRING_CHARS", "?string_part: STRING_CHARS"),
-    ("            | template_string\n", ""),
-    ("template_string : TEMPLATE_STRING\n", ""),
-    # Expressions: unary operators nest; the builder folds a splat's steps and, for speed,
-    # knows the precedence of operators.
-    ("?expression : or_expr QMARK", "?expression : operation QMARK"),
-    ("            | or_expr\n", "            | operation\n"),
-    ("!unary_op : (MINUS | NOT) expr_term", "!unary_op : (MINUS | NOT) unary_expr"),
-    ("attr_splat : ATTR_SPLAT (get_attr | index)*", "attr_splat : ATTR_SPLAT"),
-    ("full_splat : FULL_SPLAT_START (get_attr | index)*", "full_splat : FULL_SPLAT_START"),
-    (
-        "identifier (COLONS identifier COLONS identifier)? LPAR",
-        "identifier (COLONS identifier)* LPAR",
-    ),
-    (
-        "object : LBRACE new_line_or_comment? ((object_elem | (object_elem new_line_or_comment?"
-        " COMMA)) new_line_or_comment?)* RBRACE",
-        "object : LBRACE NL_OR_COMMENT? (object_elem (_separator object_elem)* _separator?)?"
-        " RBRACE\n_separator : COMMA NL_OR_COMMENT? | NL_OR_COMMENT",
-    ),
-)
+Make: TypeAlias = Callable[[Sequence[Any]], Any]
+"""A rule's parts to what they mean."""
 
 
-_LADDER = re.compile(r"// Operator precedence ladder.*?(?=// Unary)", re.DOTALL)
-_OPERATION = """
-?operation : unary_expr (_operator unary_expr)*
-_operator : DOUBLE_PIPE | DOUBLE_AMP | DOUBLE_EQ | NEQ | LT | GT | LEQ | GEQ
-          | PLUS | MINUS | ASTERISK | SLASH | PERCENT
-
-"""
+_REFUSED = -sys.maxsize
 
 
-class _OwnTokens(Lexer):
-    """Tells Lark to build no lexer: tokens are fed one by one."""
+class Unexpected(Exception):
+    """tokens[index] (past the last one: the end) is none of the types that could follow."""
 
-    def __init__(self, conf: object) -> None:
-        """Lark calls this with terminals that nobody needs."""
+    def __init__(self, index: int, expected: frozenset[str]) -> None:
+        super().__init__()
+        self.index = index
+        self.expected = expected
 
-    def lex(self, lexer_state: object, parser_state: object) -> Iterator[Token]:
-        return iter(())
+
+Step: TypeAlias = tuple[int, int, Make]
+"""One use of a rule: how many tokens are read by then, how many parts it takes, what it does."""
+
+
+class _Rule(NamedTuple):
+    """name: what a rule makes of `length` symbols; make: None leaves the parts as they are."""
+
+    name: str
+    length: int
+    make: Make | None
+
+
+class _Tables(NamedTuple):
+    """states: by symbol what follows it there: the next state, or ~i to use rules[i] first."""
+
+    states: list[Mapping[str, int]]
+    rules: list[_Rule]
+    starts: Mapping[str, int]
 
 
 @cache
-def parser() -> Lark:
-    """The parser with starts STARTS; built once per process in about 0.15 s, and never read
-    from a cache file, since such a file would be code that somebody else could replace.
+def _tables() -> _Tables:
+    found = json.loads(Path(__file__).with_name("tables.json").read_bytes())
+    rules = [_Rule(name, length, make and RULES[make]) for name, length, make in found["rules"]]
+    return _Tables(found["states"], rules, found["starts"])
 
-    Raises KafkaformError when the installed grammar is not the one that was corrected.
+
+def derive(start: str, types: Sequence[str]) -> Iterator[Step]:
+    """The uses of rules that make one `start` of tokens of these types, whatever their texts.
+
+    Raises Unexpected.
     """
-    return Lark(
-        _corrected(_stock()),
-        parser="lalr",
-        lexer=_OwnTokens,
-        start=list(STARTS),
-        transformer=builder.RULES,
-        keep_all_tokens=True,
-        maybe_placeholders=False,
-        propagate_positions=False,
-    )
+    table, rules, starts = _tables()
+    states = [starts[start]]
+    widths: list[int] = []
+    for index, type_ in enumerate((*types, END)):
+        while (action := table[states[-1]].get(type_, _REFUSED)) < 0:
+            if action == _REFUSED:
+                names = table[states[-1]]
+                raise Unexpected(index, frozenset(name for name in names if name.isupper()))
+            name, length, make = rules[~action]
+            if length == 1 and make is None:
+                states[-1] = table[states[-2]][name]
+                continue
+            cut = len(states) - length
+            width = sum(widths[cut - 1 :])
+            del states[cut:], widths[cut - 1 :]
+            states.append(table[states[-1]][name])
+            widths.append(width if make is None else 1)
+            if make is not None:
+                yield index, width, make
+        states.append(action)
+        widths.append(1)
 
 
-def _stock() -> str:
-    found = find_spec("hcl2")
-    if found is None or found.origin is None:
-        raise KafkaformError(
-            "The package python-hcl2 is not installed.", "Install kafkaform again."
-        )
-    content = Path(found.origin).with_name("hcl2.lark").read_bytes()
-    if sha256(content).hexdigest() != GRAMMAR_SHA256:
-        raise KafkaformError(
-            "The installed python-hcl2 has another grammar than version 8.1.4.",
-            "Install python-hcl2==8.1.4.",
-        )
-    return content.decode()
-
-
-def _corrected(stock: str) -> str:
-    rules = stock[stock.index(_CORRECTIONS[0][0]) :]
-    for old, new in _CORRECTIONS:
-        before, found, after = rules.partition(old)
-        assert found, old
-        rules = before + new + after
-    rules = _LADDER.sub(_OPERATION, rules)
-    rules = re.sub(r" *new_line_or_comment\?", "", rules)
-    return f"%declare {_TERMINALS}\n{rules}"
+def build(tokens: Sequence[Token], steps: Iterable[Step]) -> Any:
+    """What the builder makes of tokens whose types were derived. Raises SyntaxFault."""
+    parts: list[Any] = []
+    done = 0
+    for read, width, make in steps:
+        if read > done:
+            parts += tokens[done:read]
+            done = read
+        cut = len(parts) - width
+        parts[cut:] = (make(parts[cut:]),)
+    return parts[0]

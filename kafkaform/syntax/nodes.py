@@ -8,11 +8,12 @@ whole expressions with `walk`; neither recurses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
-from typing import TypeAlias
+from operator import attrgetter
+from typing import Any, TypeAlias
 
+from ..core.dataclass import dataclass
 from ..core.diagnostics import Range
 from .source import Source
 
@@ -309,38 +310,65 @@ class File(Node):
     body: Body
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Slot(Node):
+    """The place of a constant in the pattern of a shape (see `stamps`); never in a parsed text."""
+
+    index: int
+
+
+def _none(node: object) -> tuple[Expression, ...]:
+    return ()
+
+
+def _items(node: Object) -> tuple[Expression, ...]:
+    return tuple([part for item in node.items for part in (item.key, item.value)])
+
+
+def _for_tuple(node: ForTuple) -> tuple[Expression, ...]:
+    condition = () if node.condition is None else (node.condition,)
+    return (node.collection, node.result, *condition)
+
+
+def _for_object(node: ForObject) -> tuple[Expression, ...]:
+    condition = () if node.condition is None else (node.condition,)
+    return (node.collection, node.result_key, node.result, *condition)
+
+
+def _single(name: str) -> Callable[[Any], tuple[Expression, ...]]:
+    get = attrgetter(name)
+    return lambda node: (get(node),)
+
+
+_CHILDREN: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {
+    Lit: _none,
+    Slot: _none,
+    Template: attrgetter("parts"),
+    TemplateIf: attrgetter("condition", "then", "otherwise"),
+    TemplateFor: attrgetter("collection", "body"),
+    Tuple: attrgetter("items"),
+    Object: _items,
+    ForTuple: _for_tuple,
+    ForObject: _for_object,
+    Call: attrgetter("args"),
+    Root: _none,
+    SplatItem: _none,
+    Attr: _single("target"),
+    Index: attrgetter("target", "key"),
+    LegacyIndex: _single("target"),
+    AttrSplat: attrgetter("target", "each"),
+    FullSplat: attrgetter("target", "each"),
+    Unary: _single("operand"),
+    Binary: attrgetter("left", "right"),
+    Cond: attrgetter("condition", "then", "otherwise"),
+    Paren: _single("inner"),
+}
+
+
 def children(node: Expression) -> tuple[Expression, ...]:
     """The direct sub-expressions of a node, in source order (keys and values of an object
     alternate)."""
-    match node:
-        case Template(parts=items) | Tuple(items=items) | Call(args=items):
-            return items
-        case TemplateIf(condition=a, then=b, otherwise=c):
-            return (a, b, c)
-        case TemplateFor(collection=a, body=b):
-            return (a, b)
-        case Object(items=pairs):
-            return tuple(part for pair in pairs for part in (pair.key, pair.value))
-        case ForTuple():
-            return _present(node.collection, node.result, node.condition)
-        case ForObject():
-            return _present(node.collection, node.result_key, node.result, node.condition)
-        case Attr(target=a) | LegacyIndex(target=a) | Unary(operand=a) | Paren(inner=a):
-            return (a,)
-        case Index(target=a, key=b):
-            return (a, b)
-        case AttrSplat(target=a, each=b) | FullSplat(target=a, each=b):
-            return (a, b)
-        case Binary(left=a, right=b):
-            return (a, b)
-        case Cond(condition=a, then=b, otherwise=c):
-            return (a, b, c)
-        case Lit() | Root() | SplatItem():
-            return ()
-
-
-def _present(*nodes: Expression | None) -> tuple[Expression, ...]:
-    return tuple(node for node in nodes if node is not None)
+    return _CHILDREN[type(node)](node)
 
 
 def walk(node: Expression) -> Iterator[Expression]:

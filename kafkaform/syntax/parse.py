@@ -8,18 +8,23 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
-
-from lark.exceptions import UnexpectedToken
+from operator import attrgetter
+from typing import Any, TypeAlias
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from . import builder, grammar, limits, templates
-from .explain import explain
 from .faults import SyntaxFault
+from .hidden import hidden
 from .nodes import Attribute, Block, Body, Expression, File, Lit, Template
 from .scan import scan
 from .source import Source
+from .stamps import Shape, Stamp, Stamped, Stencil
+from .stamps import shape as shape_of
 from .tokens import TRIVIA, Frame, Scan, Token
+
+_Known: TypeAlias = dict[tuple[str, ...], list[grammar.Step]]
+"""Types of the tokens of an item -> how the grammar reads them, filled in when an item of such
+types comes for the second time: generated files repeat few shapes."""
 
 
 def parse(text: str | bytes, file: str) -> tuple[File, Diagnostics]:
@@ -27,35 +32,82 @@ def parse(text: str | bytes, file: str) -> tuple[File, Diagnostics]:
 
     bytes must be UTF-8; a byte order mark is skipped. file: the name for diagnostics.
     """
-    source, refused = _source(text, file)
+    source, refused = source_of(text, file)
     if refused:
         return File(source, 0, 0, Body(source, 0, 0, {}, ())), refused
-    with _collector_paused():
+    with collector_paused():
         scanned = scan(source)
-        faults = list(scanned.faults)
-        items: list[Attribute | Block] = []
-        failed = False
-        for tokens in _sound_items(scanned):
-            found, problems = _reduce("body", source, tokens)
-            items.extend(found or ())
-            if not (failed and _is_at(problems, tokens[0])):
-                faults.extend(problems)
-            failed = bool(problems)
-            if len(faults) >= limits.DIAGNOSTICS:
-                break
-    end = len(source.text)
-    return File(source, 0, end, _unique(source, items, faults)), _sorted(faults)
+        items, faults = _items(source, scanned)
+        if scanned.stamps and not faults:
+            items.extend(_passed_over(source, items, scanned.stamps, faults))
+            items.sort(key=attrgetter("start"))
+        if scanned.stamps and faults:  # told in the order of the text, as for any other file
+            items, faults = _items(source, scan(source, end=len(source.text)))
+        read = File(source, 0, len(source.text), _unique(source, items, faults))
+    return read, _sorted(faults) if faults else hidden(source)
+
+
+def _items(source: Source, scanned: Scan) -> tuple[list[Attribute | Block], list[Diagnostic]]:
+    faults = list(scanned.faults)
+    items: list[Attribute | Block] = []
+    known: _Known = {}
+    failed, mistakes = False, len(faults)
+    for tokens in _sound_items(scanned):
+        found, problems = _reduce("body", source, tokens, known)
+        items.extend(found or ())
+        if not (failed and _is_at(problems, tokens[0])):
+            faults.extend(problems)
+        failed = bool(problems)
+        mistakes += len(problems)
+        if mistakes >= limits.DIAGNOSTICS:
+            break
+    return items, faults
+
+
+def _passed_over(
+    source: Source,
+    items: Sequence[Attribute | Block],
+    stamps: Sequence[Stamp],
+    faults: list[Diagnostic],
+) -> Iterator[Block]:
+    """The blocks that repeat others; parsed after all where more than plain words differ."""
+    blocks = {item.start: item for item in items if isinstance(item, Block)}
+    shapes: dict[Stencil, Shape | None] = {}
+    for stamp in stamps:
+        stencil, start, end, _ = stamp
+        if stencil not in shapes:
+            shapes[stencil] = shape_of(stencil, blocks[stencil.first], _part)
+        made = shapes[stencil]
+        if made is not None:
+            yield Stamped(source, stamp, made)
+            continue
+        found, problems = _parsed_part(source, start, end)
+        yield from found
+        faults.extend(problems)
+
+
+def _part(source: Source, start: int, end: int) -> Block:
+    return _parsed_part(source, start, end)[0][0]
+
+
+def _parsed_part(source: Source, start: int, end: int) -> tuple[list[Block], Diagnostics]:
+    tokens = _significant(scan(source, Frame.BODY, start, end).tokens)
+    found, problems = _reduce("body", source, tokens, {})
+    return list(found or ()), problems
 
 
 def parse_expression(text: str, file: str, line: int = 1) -> tuple[Expression | None, Diagnostics]:
     """One expression, newlines allowed anywhere; None after errors. line: of its first line."""
-    source, refused = _source(text, file, line)
-    if refused:
-        return None, refused
+    source, refused = source_of(text, file, line)
+    return (None, refused) if refused else expression_in(source)
+
+
+def expression_in(source: Source) -> tuple[Expression | None, Diagnostics]:
+    """The expression that a source holds; None after errors."""
     scanned = scan(source, Frame.EXPRESSION)
     if scanned.faults:
         return None, _sorted(scanned.faults)
-    node, faults = _reduce("expression_only", source, _significant(scanned.tokens))
+    node, faults = _reduce("expression_only", source, _significant(scanned.tokens), {})
     return (None if faults else node), faults
 
 
@@ -63,30 +115,35 @@ def parse_template(
     text: str, file: str, line: int = 1
 ) -> tuple[Lit | Template | None, Diagnostics]:
     """A text with `${}` and `%{}` but without quotes; None after errors."""
-    source, refused = _source(text, file, line)
-    if refused:
-        return None, refused
+    source, refused = source_of(text, file, line)
+    return (None, refused) if refused else template_in(source)
+
+
+def template_in(source: Source) -> tuple[Lit | Template | None, Diagnostics]:
+    """The template that a source holds; None after errors."""
     scanned = scan(source, Frame.BARE)
     if scanned.faults:
         return None, _sorted(scanned.faults)
-    parts, faults = _reduce("template", source, _significant(scanned.tokens))
+    parts, faults = _reduce("template", source, _significant(scanned.tokens), {})
     if faults:
         return None, faults
     try:
-        node = templates.bare(templates.Place(source, 0, len(text)), parts)
+        node = templates.bare(templates.Place(source, 0, len(source.text)), parts)
         builder.check_depth(node)
     except SyntaxFault as error:
         return None, error.diagnostics
     return node, ()
 
 
-def _source(text: str | bytes, file: str, line: int = 1) -> tuple[Source, Diagnostics]:
+def source_of(
+    text: str | bytes, file: str, line: int = 1, kind: type[Source] = Source
+) -> tuple[Source, Diagnostics]:
     """The text as a Source, and why it is refused if it is."""
     size = len(text) if isinstance(text, bytes) or text.isascii() else len(_encoded(text))
     if size > limits.FILE_BYTES:
         summary = "File too large"
         detail = f"It has {size} bytes; at most {limits.FILE_BYTES} are read."
-        return Source(file, ""), _refused(file, 1, summary, detail, "Split the file.")
+        return kind(file, ""), _refused(file, 1, summary, detail, "Split the file.")
     if isinstance(text, bytes):
         try:
             text = text.decode()
@@ -94,10 +151,10 @@ def _source(text: str | bytes, file: str, line: int = 1) -> tuple[Source, Diagno
             bad_line = error.object.count(b"\n", 0, error.start) + 1
             detail = f"Byte {error.start} of the file begins no character."
             advice = "Save the file in UTF-8."
-            return Source(file, ""), _refused(file, bad_line, "Not UTF-8", detail, advice)
+            return kind(file, ""), _refused(file, bad_line, "Not UTF-8", detail, advice)
     if text.startswith(_MARK):
-        return Source(file, text[1:], len(_encoded(_MARK)), line), ()
-    return Source(file, text, 0, line), ()
+        return kind(file, text[1:], len(_encoded(_MARK)), line), ()
+    return kind(file, text, 0, line), ()
 
 
 _MARK = "\ufeff"
@@ -113,7 +170,7 @@ def _refused(file: str, line: int, summary: str, detail: str, advice: str) -> Di
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Nodes form no cycles; collecting while they pile up makes large files 3 times slower."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -138,17 +195,24 @@ def _sound_items(scanned: Scan) -> Iterator[list[Token]]:
             yield tokens
 
 
-def _reduce(start: str, source: Source, tokens: Sequence[Token]) -> tuple[Any, Diagnostics]:
+def _reduce(
+    start: str, source: Source, tokens: Sequence[Token], known: _Known
+) -> tuple[Any, Diagnostics]:
     """What the grammar makes of the tokens, or None and why not."""
-    stream = grammar.parser().parse_interactive(start=start)
-    index = 0
+    types = tuple([token.type for token in tokens])
+    steps = known.get(types)
     try:
-        for token in tokens:
-            stream.feed_token(token)  # type: ignore[arg-type]  # our token is enough for lark
-            index += 1
-        return stream.feed_eof(), ()  # type: ignore[no-untyped-call]  # lark's
-    except UnexpectedToken as error:
-        return None, (explain(source, tokens, index, frozenset(error.expected)),)
+        if steps is None:
+            node = grammar.build(tokens, grammar.derive(start, types))
+            known[types] = []
+            return node, ()
+        if not steps:
+            steps.extend(grammar.derive(start, types))
+        return grammar.build(tokens, steps), ()
+    except grammar.Unexpected as error:
+        from .explain import explain  # most commands need none of it
+
+        return None, (explain(source, tokens, error.index, error.expected),)
     except SyntaxFault as error:
         return None, error.diagnostics
 

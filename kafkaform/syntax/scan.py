@@ -8,62 +8,76 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 
 from ..core.diagnostics import Diagnostic
 from . import complaints, limits, patterns
 from .complaints import Complaint
 from .faults import fault
 from .source import Source
+from .stamps import Stamper
 from .tokens import CLOSER_OF, CLOSERS, KEYWORDS, OPENERS, OPERATORS, Frame, Scan, Token
 
 
-def scan(source: Source, root: Frame = Frame.BODY) -> Scan:
-    """root: BODY for a file, EXPRESSION for one expression, BARE for a template."""
-    scanner = _Scanner(source, root)
+def scan(
+    source: Source, root: Frame = Frame.BODY, start: int = 0, end: int | None = None
+) -> Scan:
+    """root: BODY for a file, EXPRESSION for one expression, BARE for a template; start, end: of
+    a part, in which no block is passed over."""
+    stamper = Stamper(source.text, begin=start, active=root is Frame.BODY and end is None)
+    scanner = _Scanner(source, root, stamper, len(source.text) if end is None else end)
     scanner.run()
-    return Scan(scanner.tokens, scanner.item_ends, frozenset(scanner.broken), scanner.faults)
+    ends, broken = scanner.item_ends, frozenset(scanner.broken)
+    return Scan(scanner.tokens, ends, broken, scanner.faults, stamper.found)
 
 
 _NEWLINES_COUNT = frozenset({Frame.BODY, Frame.OBJECT})
 _LEADING_ONLY = frozenset({"for", "else", "endif", "endfor"})
 _LEADS = frozenset({"LSQB", "LBRACE", "DIRECTIVE_START", "STRIP_MARKER"})
 _FOR_FRAMES = frozenset({Frame.BRACKET, Frame.FOR_OBJECT, Frame.DIRECTIVE})
+_LITERAL = frozenset({Frame.QUOTED, Frame.HEREDOC, Frame.BARE})
 _TEMPLATE_FRAMES = frozenset({Frame.INTERPOLATION, Frame.DIRECTIVE})
 _ONE_LINE = _TEMPLATE_FRAMES | {Frame.QUOTED, Frame.PAREN, Frame.BRACKET}
 """What an unclosed string takes along when it began on the same line."""
 
+_token: Callable[[tuple[str, int, int, Source]], Token] = partial(tuple.__new__, Token)
+"""Half as slow as to call Token: texts have many."""
 
-@dataclass(slots=True)
+
 class _Open:
     """in_value: within a body, `=` was seen on this line, so that `{` opens an object;
-    stop and marker: for heredocs."""
+    marker: of a heredoc."""
 
-    frame: Frame
-    start: int
-    in_value: bool = False
-    stop: re.Pattern[str] | None = None
-    marker: str = ""
+    __slots__ = ("frame", "in_value", "marker", "start")
+
+    def __init__(self, frame: Frame, start: int, marker: str = "") -> None:
+        self.frame = frame
+        self.start = start
+        self.marker = marker
+        self.in_value = False
 
 
-@dataclass(slots=True)
 class _Scanner:
-    """at: the offset to go on from; last: type of the last token that is not trivia."""
+    """until: the offset to stop at; at: the one to go on from; last: type of the last token that
+    is not trivia."""
 
-    source: Source
-    root: Frame
-    at: int = 0
-    last: str = ""
-    mistakes: int = 0
-    tokens: list[Token] = field(default_factory=list)
-    item_ends: list[int] = field(default_factory=list)
-    broken: set[int] = field(default_factory=set)
-    faults: list[Diagnostic] = field(default_factory=list)
-    frames: list[_Open] = field(default_factory=list)
+    def __init__(self, source: Source, root: Frame, stamper: Stamper, until: int) -> None:
+        self.source = source
+        self.root = root
+        self.stamper = stamper
+        self.until = until
+        self.at = stamper.at
+        self.last = ""
+        self.mistakes = 0
+        self.tokens: list[Token] = []
+        self.item_ends: list[int] = []
+        self.broken: set[int] = set()
+        self.faults: list[Diagnostic] = []
+        self.frames = [_Open(root, 0)]
 
     def run(self) -> None:
-        self.frames = [_Open(self.root, 0)]
-        size = len(self.source.text)
+        size = self.until
         while self.at < size:
             if len(self.tokens) > limits.TOKENS:
                 self._stop(self.at, complaints.TOO_COMPLEX)
@@ -75,23 +89,35 @@ class _Scanner:
     # -- code
 
     def code(self) -> None:
-        found = patterns.CODE.match(self.source.text, self.at)
-        assert found is not None and found.lastgroup is not None
-        kind = found.lastgroup
-        self.at = found.end()
-        _CODE_STEPS[kind](self, found.start(kind), self.at)
+        """Tokens of code, up to a string with parts, a heredoc or the end of `${ }`."""
+        text, source, tokens = self.source.text, self.source, self.tokens
+        room = limits.TOKENS + 1 - len(tokens)
+        for found in islice(patterns.CODE.finditer(text, self.at, self.until), room):
+            kind = found.lastgroup
+            assert kind is not None
+            start, self.at = found.span(kind)
+            if kind == "mark":
+                kind = OPERATORS[text[start : self.at]]
+            elif kind == "NAME":
+                word = text[start : self.at]
+                if word in KEYWORDS:
+                    kind = self._keyword(word)
+                elif not (word.isascii() or word.replace("-", "_").isidentifier()):
+                    self._bad_name(start, word)
+                    return
+            elif kind in _CODE_STEPS:
+                end = self.at
+                _CODE_STEPS[kind](self, start, end)
+                if self.at != end or self.frames[-1].frame in _LITERAL or kind == "bad":
+                    return
+                continue
+            tokens.append(_token((kind, start, self.at, source)))
+            self.last = kind
 
-    def name(self, start: int, end: int) -> None:
-        text = self.source.text[start:end]
-        if not text.isascii() and not text.replace("-", "_").isidentifier():
-            self._bad_name(start, text)
-            return
-        type_ = KEYWORDS.get(text, "NAME")
-        if type_ != "NAME" and (
-            self.last == "DOT" or (text in _LEADING_ONLY and not self._leads(text))
-        ):
-            type_ = "NAME"
-        self._emit(type_, start, end)
+    def _keyword(self, word: str) -> str:
+        """The type of a word that is a keyword where it is not part of a reference or key."""
+        plain = self.last == "DOT" or (word in _LEADING_ONLY and not self._leads(word))
+        return "NAME" if plain else KEYWORDS[word]
 
     def _leads(self, word: str) -> bool:
         """Whether a keyword that only counts first in its brackets stands first here."""
@@ -110,25 +136,23 @@ class _Scanner:
         complaint = complaints.unexpected(text[good])
         self._fault(start + good, start + good + 1, complaint)
 
-    def number(self, start: int, end: int) -> None:
-        whole = self.source.text[start:end].isdigit()
-        self._emit("INT_LITERAL" if whole else "FLOAT_LITERAL", start, end)
-
     def newline(self, start: int, end: int) -> None:
         top = self.frames[-1]
         if top.frame not in _NEWLINES_COUNT or self.last in ("", "NL_OR_COMMENT"):
-            self.tokens.append(Token("BREAK", start, end, self.source))
+            after_comment = bool(self.tokens) and self.tokens[-1].type == "COMMENT"
+            self.tokens.append(_token(("BREAK", start, end, self.source)))
+            if after_comment and len(self.frames) == 1:
+                self.at = self.stamper.pass_over(end)
             return
         self._emit("NL_OR_COMMENT", start, end)
         top.in_value = False
         if len(self.frames) == 1:
             self.item_ends.append(len(self.tokens))
+            self.stamper.item(start)
+            self.at = self.stamper.pass_over(end)
 
     def comment(self, start: int, end: int) -> None:
-        self.tokens.append(Token("COMMENT", start, end, self.source))
-
-    def plain(self, start: int, end: int) -> None:
-        self._emit("PLAIN_STRING", start, end)
+        self.tokens.append(_token(("COMMENT", start, end, self.source)))
 
     def quote(self, start: int, end: int) -> None:
         self._emit("DBLQUOTE", start, end)
@@ -140,8 +164,7 @@ class _Scanner:
         if len(marker) > limits.EXCERPT_CHARACTERS:
             self._stop(start, complaints.LONG_MARKER)
             return
-        stop = patterns.heredoc_stop(marker)
-        self._push(_Open(Frame.HEREDOC, start, stop=stop, marker=marker))
+        self._push(_Open(Frame.HEREDOC, start, marker))
 
     def open(self, start: int, end: int) -> None:
         mark = self.source.text[start]
@@ -150,10 +173,15 @@ class _Scanner:
             top = self.frames[-1]
             if top.frame is Frame.BODY and not top.in_value:
                 frame = Frame.BODY
-            elif patterns.FOR_AHEAD.match(self.source.text, end):
+            elif self._is_for_ahead(end):
                 frame = Frame.FOR_OBJECT
         self._emit(type_, start, end)
         self._push(_Open(frame, start))
+
+    def _is_for_ahead(self, at: int) -> bool:
+        while found := patterns.NOTHING.match(self.source.text, at):
+            at = found.end()
+        return patterns.FOR.match(self.source.text, at) is not None
 
     def close(self, start: int, end: int) -> None:
         mark = self.source.text[start]
@@ -170,14 +198,9 @@ class _Scanner:
         self._bracket_fault(start, end, complaint)
         self._resume()
 
-    def splat(self, start: int, end: int) -> None:
-        self._emit("FULL_SPLAT_START", start, end)
-
-    def operator(self, start: int, end: int) -> None:
-        text = self.source.text[start:end]
-        if text == "=":
-            self.frames[-1].in_value = True
-        self._emit(OPERATORS.get(text, "ATTR_SPLAT"), start, end)
+    def equals(self, start: int, end: int) -> None:
+        self.frames[-1].in_value = True
+        self._emit("EQ", start, end)
 
     def strip(self, start: int, end: int) -> None:
         if self.frames[-1].frame in _TEMPLATE_FRAMES:
@@ -210,9 +233,7 @@ class _Scanner:
     # -- literal text
 
     def quoted(self) -> None:
-        found = patterns.QUOTED_TEXT.match(self.source.text, self.at)
-        assert found is not None
-        self._literal(found.end())
+        self._literal(self._end_of(patterns.QUOTED_TEXT))
         mark = self.source.text[self.at : self.at + 1]
         if mark == '"':
             self._emit("DBLQUOTE", self.at, self.at + 1)
@@ -231,28 +252,30 @@ class _Scanner:
             self.frames.pop()
 
     def bare(self) -> None:
-        found = patterns.BARE_TEXT.match(self.source.text, self.at)
-        assert found is not None
-        self._literal(found.end())
+        self._literal(self._end_of(patterns.BARE_TEXT))
         if self.at < len(self.source.text):
             self._template_opener()
 
+    def _end_of(self, text: re.Pattern[str]) -> int:
+        end = self.at
+        while found := text.match(self.source.text, end):
+            end = found.end()
+        return end
+
     def heredoc_text(self) -> None:
         opened = self.frames[-1]
-        assert opened.stop is not None
-        found = opened.stop.search(self.source.text, self.at)
-        while found and found.group() in ("$${", "%%{"):
-            found = opened.stop.search(self.source.text, found.end())
-        if found is None:
-            self._stop(opened.start, complaints.unclosed_heredoc(opened.marker))
+        for found in patterns.HEREDOC_STOP.finditer(self.source.text, self.at):
+            if found.group() in ("$${", "%%{") or found.group(1) not in (None, opened.marker):
+                continue
+            self._literal(found.start())
+            if not found.group(1):
+                self._template_opener()
+                return
+            self._emit("HEREDOC_END", found.start(), found.end())
+            self.at = found.end()
+            self.frames.pop()
             return
-        self._literal(found.start())
-        if not found.group(1):
-            self._template_opener()
-            return
-        self._emit("HEREDOC_END", found.start(), found.end())
-        self.at = found.end()
-        self.frames.pop()
+        self._stop(opened.start, complaints.unclosed_heredoc(opened.marker))
 
     def _literal(self, end: int) -> None:
         if end > self.at:
@@ -272,7 +295,7 @@ class _Scanner:
     # -- shared
 
     def _emit(self, type_: str, start: int, end: int) -> None:
-        self.tokens.append(Token(type_, start, end, self.source))
+        self.tokens.append(_token((type_, start, end, self.source)))
         self.last = type_
 
     def _push(self, opened: _Open) -> None:
@@ -343,5 +366,7 @@ _STEPS: Mapping[Frame, Callable[[_Scanner], None]] = {
     Frame.BARE: _Scanner.bare,
 }
 _CODE_STEPS: Mapping[str, Callable[[_Scanner, int, int], None]] = {
-    name: getattr(_Scanner, name) for name in patterns.CODE.groupindex
+    name: getattr(_Scanner, name)
+    for name in patterns.CODE.groupindex
+    if name.islower() and name != "mark"
 }

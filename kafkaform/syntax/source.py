@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from ..core.diagnostics import Range
 from .limits import EXCERPT_CHARACTERS
 
-_SECRET_LINE = re.compile(
-    r"(?i)^(.*?(?:password|passphrase|secret|token|credential|jaas|private_?key)[\w.\"-]*\s*[=:]\s*)\S.*"
-)
+_SECRET_NAMES = r"(?:password|passphrase|secret|token|credential|jaas|private_?key)"
+_SECRET_WORD = re.compile(_SECRET_NAMES)
+_SECRET_LINE = re.compile(rf"(?i)^(.*?{_SECRET_NAMES}[\w.\"-]*\s*[=:]\s*)\S.*")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 class Source:
@@ -29,16 +34,16 @@ class Source:
         return f"Source({self.file})"
 
     @cached_property
-    def _starts(self) -> list[int]:
+    def _starts(self) -> array[int]:
         """Offset of the first character of each line."""
-        return [0, *(found.end() for found in re.finditer("\n", self.text))]
+        return array("q", chain((0,), (found.end() for found in re.finditer("\n", self.text))))
 
     @cached_property
-    def _start_bytes(self) -> list[int]:
+    def _start_bytes(self) -> array[int]:
         if self.text.isascii():
             return self._starts
-        sizes = (len(line.encode("utf-8", "surrogatepass")) + 1 for line in self.text.split("\n"))
-        return [0, *accumulate(sizes)]
+        sizes = (len(_encoded(line)) + 1 for line in self.text.split("\n"))
+        return array("q", accumulate(sizes, initial=0))
 
     def range(self, start: int, end: int) -> Range:
         """The place of text[start:end]."""
@@ -48,13 +53,11 @@ class Source:
 
     def _locate(self, offset: int) -> tuple[int, int, int]:
         index = bisect_right(self._starts, offset) - 1
-        before = self.text[self._starts[index] : offset]
-        size = len(before.encode("utf-8", "surrogatepass"))
-        return (
-            index + self._first_line,
-            len(before) + 1,
-            self._lead + self._start_bytes[index] + size,
-        )
+        begin, begin_byte = self._starts[index], self._start_bytes[index]
+        size = offset - begin
+        if self._start_bytes is not self._starts:
+            size = len(_encoded(self.text[begin:offset]))
+        return index + self._first_line, offset - begin + 1, self._lead + begin_byte + size
 
     def excerpt(self, offset: int) -> str | None:
         """The line at `offset`, cut when very long, what follows `password =` and the like
@@ -62,7 +65,8 @@ class Source:
         begin = self._starts[bisect_right(self._starts, offset) - 1]
         if offset - begin > EXCERPT_CHARACTERS:
             return None
-        stop = self.text.find("\n", begin)
-        line = self.text[begin : None if stop < 0 else stop].rstrip("\r")
-        line = _SECRET_LINE.sub(r"\1(hidden)", line[: EXCERPT_CHARACTERS + 1])
+        line = self.text[begin : begin + EXCERPT_CHARACTERS + 2].partition("\n")[0]
+        line = line.removesuffix("\r")[: EXCERPT_CHARACTERS + 1]
+        if _SECRET_WORD.search(line.casefold()):
+            line = _SECRET_LINE.sub(r"\1(hidden)", line)
         return line if len(line) <= EXCERPT_CHARACTERS else line[:EXCERPT_CHARACTERS] + "…"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 from unicodedata import normalize
 
+from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostic
 from . import limits
 from .faults import SyntaxFault, fault
@@ -16,8 +16,7 @@ from .source import Source
 from .tokens import Token
 
 
-@dataclass(frozen=True, slots=True)
-class Hole:
+class Hole(NamedTuple):
     """`${ expression }`; trim: what `~` asks for on the left and on the right."""
 
     start: int
@@ -26,8 +25,7 @@ class Hole:
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Directive:
+class Directive(NamedTuple):
     """`%{ word … }`; names: loop variables of a `for`, key first."""
 
     start: int
@@ -51,8 +49,7 @@ class _Text:
 _Piece: TypeAlias = _Text | Hole | Directive
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where the whole template lies, marks included."""
 
     source: Source
@@ -63,8 +60,7 @@ class Place:
 def plain(token: Token) -> Lit:
     """A quoted string that holds its own text, without escapes or parts."""
     source, start, end = token.source, token.start, token.end
-    text = _Text(start, end, source.text[start + 1 : end - 1])
-    return _joined(source, start, end, (text,))
+    return _literal(source, start, end, source.text[start + 1 : end - 1])
 
 
 def quoted(place: Place, parts: Sequence[Part]) -> Lit | Template:
@@ -108,15 +104,14 @@ def _decoded(token: Token) -> _Text:
         digits = short or long
         if digits and _is_character(int(digits, 16)):
             return chr(int(digits, 16))
-        if digits or unknown:
+        if (digits or unknown) and len(faults) < limits.DIAGNOSTICS:
             start = token.start + found.start()
             faults.append(_bad_escape(token.source, start, start + len(found.group())))
-            return ""
         return found.group()[1:]
 
     value = _SPECIAL.sub(replacement, text)
     if faults:
-        raise SyntaxFault(*faults[: limits.DIAGNOSTICS])
+        raise SyntaxFault(*faults)
     return _Text(token.start, token.end, value)
 
 
@@ -199,7 +194,11 @@ def _indentation(line: str) -> int:
 
 
 def _joined(source: Source, start: int, end: int, pieces: Iterable[_Piece]) -> Lit:
-    value = "".join(piece.value for piece in pieces if isinstance(piece, _Text))
+    texts = [piece.value for piece in pieces if isinstance(piece, _Text)]
+    return _literal(source, start, end, "".join(texts))
+
+
+def _literal(source: Source, start: int, end: int, value: str) -> Lit:
     if len(value) > limits.STRING_CHARACTERS:
         detail = f"It has more than {limits.STRING_CHARACTERS} characters."
         raise SyntaxFault(fault(source, start, start + 1, "String too long", detail))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from decimal import Decimal
-from typing import Any, NamedTuple
+from decimal import Decimal, InvalidOperation
+from typing import Any, TypeAlias
 
+from ..core.diagnostics import Diagnostic
 from . import limits, nodes, templates
 from .faults import SyntaxFault, fault
 from .nodes import Expression
 from .parts import Parts, is_token, span
+from .source import Source
 from .templates import Place
 from .tokens import Token
 
@@ -19,43 +20,52 @@ from .tokens import Token
 _CONSTANTS: Mapping[str, bool | None] = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
-def only(parts: Parts) -> Any:
-    return parts[0]
+def parentheses(parts: Parts) -> nodes.Paren:
+    return nodes.Paren(*span(parts), parts[1])
 
 
-def term(parts: Parts) -> Expression:
-    if len(parts) == 3:
-        return nodes.Paren(*span(parts), parts[1])
-    part = parts[0]
-    if not isinstance(part, Token):
-        return part  # type: ignore[no-any-return]  # lark's parts are untyped
-    if part.type in _CONSTANTS:
-        return nodes.Lit(part.source, part.start, part.end, _CONSTANTS[part.type])
-    return nodes.Root(part.source, part.start, part.end, part.text)
+def root(parts: Parts) -> nodes.Root:
+    token: Token = parts[0]
+    return nodes.Root(token.source, token.start, token.end, token.text)
+
+
+def constant(parts: Parts) -> nodes.Lit:
+    token: Token = parts[0]
+    return nodes.Lit(token.source, token.start, token.end, _CONSTANTS[token.type])
 
 
 def number(parts: Parts) -> nodes.Lit:
     token: Token = parts[0]
-    digits = token.text
+    value = exact(token.text)
+    if value is None:
+        raise SyntaxFault(number_fault(token.source, token.start, token.end))
+    return nodes.Lit(token.source, token.start, token.end, value)
+
+
+def exact(digits: str) -> int | Decimal | None:
+    """The number that the digits spell; None if it is too long."""
     if len(digits) > limits.NUMBER_CHARACTERS:
-        raise _number_fault(token)
-    if token.type == "INT_LITERAL":
-        return nodes.Lit(token.source, token.start, token.end, int(digits))
-    number = Decimal(digits)
-    if number and abs(number.adjusted()) > limits.NUMBER_EXPONENT:
-        raise _number_fault(token)
-    return nodes.Lit(token.source, token.start, token.end, number)
+        return None
+    if digits.lstrip("-").isdigit():
+        return int(digits)
+    try:
+        found = Decimal(digits)
+    except InvalidOperation:  # an exponent that no Decimal can hold
+        return None
+    return None if found and abs(found.adjusted()) > limits.NUMBER_EXPONENT else found
 
 
-def _number_fault(token: Token) -> SyntaxFault:
+def number_fault(source: Source, start: int, end: int) -> Diagnostic:
     detail = f"Numbers have at most {limits.NUMBER_EXPONENT} digits."
-    return SyntaxFault(fault(token.source, token.start, token.end, "Number too long", detail))
+    return fault(source, start, end, "Number too long", detail)
 
 
-def string(parts: Parts) -> nodes.Lit | nodes.Template:
-    if len(parts) > 1:
-        return templates.quoted(Place(*span(parts)), parts[1:-1])
+def plain_string(parts: Parts) -> nodes.Lit:
     return templates.plain(parts[0])
+
+
+def quoted_string(parts: Parts) -> nodes.Lit | nodes.Template:
+    return templates.quoted(Place(*span(parts)), parts[1:-1])
 
 
 def heredoc(parts: Parts) -> nodes.Lit | nodes.Template:
@@ -84,7 +94,7 @@ def object_item(parts: Parts) -> nodes.ObjectItem:
     key, _, value = parts
     if isinstance(key, nodes.Root):
         key = nodes.Lit(key.source, key.start, key.end, key.name)
-    elif isinstance(key, nodes.Attr | nodes.Index | nodes.LegacyIndex):
+    elif isinstance(key, nodes.Index | nodes.LegacyIndex):
         raise SyntaxFault(
             fault(
                 key.source,
@@ -112,73 +122,70 @@ def arguments(parts: Parts) -> tuple[tuple[Expression, ...], bool]:
 
 # -- references
 
+_Splat: TypeAlias = nodes.AttrSplat | nodes.FullSplat
 _SPLATS = (nodes.AttrSplat, nodes.FullSplat)
 
 
-class _Step(NamedTuple):
-    """make: the node around its target; end: where the step ends; kind: what make makes."""
-
-    make: Callable[[Expression], Expression]
-    end: int
-    kind: type
+def index(parts: Parts) -> Expression:
+    target, _, key, closer = parts
+    return _follow(target, nodes.Index, closer.end, key)
 
 
-def index(parts: Parts) -> _Step:
-    key, end = parts[1], parts[2].end
-    return _Step(lambda on: nodes.Index(on.source, on.start, end, on, key), end, nodes.Index)
+def legacy_index(parts: Parts) -> Expression:
+    digits = number(parts[2:])
+    return _follow(parts[0], nodes.LegacyIndex, digits.end, digits.value)
 
 
-def legacy_index(parts: Parts) -> _Step:
-    digits = number(parts[1:])
-    value, end = digits.value, digits.end
-    assert isinstance(value, int)
-    return _Step(
-        lambda on: nodes.LegacyIndex(on.source, on.start, end, on, value), end, nodes.LegacyIndex
-    )
+def get_attr(parts: Parts) -> Expression:
+    name: Token = parts[2]
+    return _follow(parts[0], nodes.Attr, name.end, name.text, name.start)
 
 
-def get_attr(parts: Parts) -> _Step:
+def attr_splat(parts: Parts) -> Expression:
+    return _splat(parts, nodes.AttrSplat)
+
+
+def full_splat(parts: Parts) -> Expression:
+    return _splat(parts, nodes.FullSplat)
+
+
+def _splat(parts: Parts, kind: type[_Splat]) -> Expression:
     token: Token = parts[1]
-    name, start, end = token.text, token.start, token.end
-    return _Step(lambda on: nodes.Attr(on.source, on.start, end, on, name, start), end, nodes.Attr)
-
-
-def splat(parts: Parts) -> _Step:
-    token: Token = parts[0]
-    kind = nodes.FullSplat if token.type == "FULL_SPLAT_START" else nodes.AttrSplat
     item = nodes.SplatItem(token.source, token.start, token.end)
-    return _Step(lambda on: kind(on.source, on.start, item.end, on, item), item.end, kind)
+    return _follow(parts[0], kind, token.end, item)
 
 
-def follow(parts: Parts) -> Expression:
-    """A step after a term; steps after a splat belong inside it, to each of its elements."""
-    target: Expression = parts[0]
-    step: _Step = parts[1]
-    splats: list[nodes.AttrSplat | nodes.FullSplat] = []
-    inner = target
-    while _takes(inner, step.kind):
-        assert isinstance(inner, _SPLATS)
+def _follow(
+    target: Expression, kind: Callable[..., Expression], end: int, *rest: Any
+) -> Expression:
+    """A step after a term; steps after a splat belong inside it, to each of its elements.
+
+    kind: makes the node from its place, its target and the rest.
+    """
+    if not isinstance(target, _SPLATS):
+        return kind(target.source, target.start, end, target, *rest)
+    splats: list[_Splat] = []
+    inner: Expression = target
+    while isinstance(inner, _SPLATS) and _takes(inner, kind):
         splats.append(inner)
         inner = inner.each
     if len(splats) > limits.NESTING:
         raise too_deep(target)
-    result = step.make(inner)
+    result = kind(inner.source, inner.start, end, inner, *rest)
     for splat in reversed(splats):
-        result = replace(splat, end=step.end, each=result)
+        result = type(splat)(splat.source, splat.start, end, splat.target, result)
     return result
 
 
-def _takes(node: Expression, step: type) -> bool:
-    if isinstance(node, nodes.FullSplat):
+def _takes(splat: _Splat, step: Callable[..., Expression]) -> bool:
+    if isinstance(splat, nodes.FullSplat):
         return True
-    if isinstance(node, nodes.AttrSplat):
-        if step is nodes.AttrSplat:
-            detail = "A .* cannot follow another .* in one reference."
-            raise SyntaxFault(
-                fault(node.source, node.start, node.end, "Nested splat", detail, "Use [*].")
-            )
-        return step in (nodes.Attr, nodes.LegacyIndex)
-    return False
+    if step is nodes.AttrSplat:
+        detail = "A .* cannot follow another .* in one reference."
+        raise SyntaxFault(
+            fault(splat.source, splat.start, splat.end, "Nested splat", detail, "Use [*].")
+        )
+    return step in (nodes.Attr, nodes.LegacyIndex)
 
 
 def too_deep(node: Expression) -> SyntaxFault:

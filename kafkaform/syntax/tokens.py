@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum
 from typing import NamedTuple
 
 from ..core.diagnostics import Diagnostic
 from .source import Source
+from .stamps import Stamp
 
 
 class Token(NamedTuple):
@@ -28,8 +28,10 @@ TRIVIA = frozenset({"COMMENT", "BREAK"})
 """Comments, and newlines that do not count."""
 
 
-class Frame(StrEnum):
+class Frame(Enum):
     """What surrounds an offset; it decides what the text there means."""
+
+    __hash__ = object.__hash__  # that of Enum is written in Python, and asked for at every newline
 
     BODY = "body"
     OBJECT = "object"
@@ -44,15 +46,16 @@ class Frame(StrEnum):
     BARE = "bare template"
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(NamedTuple):
     """tokens: with trivia, in order; item_ends: for each top-level item the index after its
-    last token; broken: indexes of items with a lexical error, which `faults` explains."""
+    last token; broken: indexes of items with a lexical error, which `faults` explains; stamps:
+    blocks that were passed over."""
 
     tokens: list[Token]
     item_ends: list[int]
     broken: frozenset[int]
     faults: list[Diagnostic]
+    stamps: list[Stamp]
 
 
 OPERATORS: Mapping[str, str] = {

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TypeAlias
 
+from ..core.dataclass import dataclass, field
 from ..core.value import FrozenMap, SecretRef, Value
 from .format import format
 from .tokens import KEYWORDS

@@ -6,8 +6,9 @@ A broker that predates a key, or that adds its own limits, has the last word in 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
+
+from kafkaform.core.dataclass import dataclass
 
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 

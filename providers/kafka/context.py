@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from kafkaform.core.change import Step
+from kafkaform.core.dataclass import dataclass
 from kafkaform.core.resource import Depth, Facts, Fault, Identity, Reading, Sweep
 from kafkaform.core.value import FrozenMap
 

@@ -7,10 +7,10 @@ and a hidden topic is never taken for a missing one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NoReturn
 
+from kafkaform.core.dataclass import dataclass
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import (

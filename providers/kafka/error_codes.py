@@ -7,8 +7,8 @@ an admin request they are not understood, so the object must be read before anyt
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from kafkaform.core.dataclass import dataclass
 from kafkaform.core.resource import FaultClass
 
 

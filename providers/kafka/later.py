@@ -7,9 +7,9 @@ was written for it is held against the real thing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from itertools import product
 
+from kafkaform.core.dataclass import replace
 from kafkaform.core.schema import (
     BOOL,
     NUMBER,

@@ -11,11 +11,12 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Set
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # stub
+
+from kafkaform.core.dataclass import dataclass, field
 
 from .connect import NATIVE_LOGGER, PATIENCE, connect_error, native_config, unusable
 from .settings import Settings

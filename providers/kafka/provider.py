@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from kafkaform.core.change import Change, Review
+from kafkaform.core.dataclass import dataclass
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.resource import Depth, Facts, Sweep
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 
-from . import configs, review, topics
+from . import configs, topics
 from .data import DATA
 from .later import LATER
 from .settings import CONFIG, check, read_settings
@@ -54,11 +54,15 @@ class KafkaProvider:
         return open_session(settings)
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
+        from . import review  # plans need it, `validate` does not
+
         return review.review_needs(changes)
 
     def review(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
     ) -> Review:
+        from . import review
+
         return review.review(changes, sweeps, facts)
 
 

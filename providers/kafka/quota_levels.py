@@ -9,10 +9,10 @@ of `ip` are no part of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 
+from kafkaform.core.dataclass import dataclass
 from kafkaform.core.value import FrozenMap
 
 USER, CLIENT_ID = "user", "client-id"

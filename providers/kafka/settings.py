@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
+from kafkaform.core.dataclass import dataclass, field, replace
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.schema import ANY, BOOL, STRING, Attribute, list_of, schema

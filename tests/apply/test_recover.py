@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.apply.settle import MARGIN_SECONDS
-from kafkaform.core.errors import OutcomeUnknown
+from kafkaform.core.errors import OutcomeUnknown, PlanRefused
 from kafkaform.core.resource import Desired, Lifecycle
 from kafkaform_providers.kafka.memory import (
     Killed,
@@ -156,6 +156,18 @@ def test_what_cannot_be_read_stays_open_and_stops_the_run() -> None:
     assert writes(where) == before and len(where.index.open_intents) == 1
     where.cluster.faults.clear()
     assert complete(apply(where, said)) and where.index.open_intents == ()
+
+
+def test_another_cluster_closes_nothing() -> None:
+    """The address leads elsewhere today: that cluster's silence is no proof of anything."""
+    api, said = WISHES["create"]
+    where = died(said, api, killed_after())
+    ours, where.cluster.id = where.cluster.id, "another"
+    with pytest.raises(PlanRefused, match="is cluster another"):
+        apply(where, said)
+    assert len(where.index.open_intents) == 1 and where.row("a") is None
+    where.cluster.id = ours
+    assert complete(apply(where, said)) and where.row("a") is not None
 
 
 def test_a_plan_shows_what_is_unresolved() -> None:

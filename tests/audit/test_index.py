@@ -88,6 +88,24 @@ def test_pending(sink: MemorySink, log: Journal) -> None:
     assert (delete.target, delete.incarnation) == (EMPTY, "id-old")
 
 
+def test_pending_work(sink: MemorySink, log: Journal) -> None:
+    """A move is pending until it is discharged; an open intent of its object is told after it."""
+    duty = log.write(Kind.OBLIGATION, event.obligation_body(MOVE, "t-1", "move"))
+    story.intend(log, replace(MOVE, attempt=2))
+    move, intent = pending(read(sink))
+    assert (move.identity, move.run, move.action, move.step) == (
+        MOVE.identity,
+        "run-1",
+        "move",
+        "t-1",
+    )
+    assert move.target == EMPTY and abs(move.time - event.seconds(duty.time)) < 1e-6
+    assert intent.action == "update"
+    ended = Outcome("t-1", OutcomeStatus.APPLIED)
+    log.write(Kind.DISCHARGED, event.discharged_body(duty, ended))
+    assert [item.action for item in pending(read(sink))] == ["update"]
+
+
 # ── runs ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -196,6 +214,8 @@ def test_plans_are_kept_while_something_is_open(sink: MemorySink, log: Journal) 
         ("adopt", True, "applied", True),
         ("import", True, "applied", True),
         ("update", True, "applied", True),
+        ("update", True, "started", True),
+        ("create", False, "started", True),
         ("update", False, "applied", False),
         ("delete", False, "applied", False),
         ("create", False, "failed", False),
@@ -205,7 +225,7 @@ def test_plans_are_kept_while_something_is_open(sink: MemorySink, log: Journal) 
 def test_origins(
     sink: MemorySink, log: Journal, action: str, adopts: bool, outcome: str, proves: bool
 ) -> None:
-    """Only an applied creation, adoption or import proves that an object is ours."""
+    """Only an applied or started creation, adoption or import proves that an object is ours."""
     subject = replace(ORDERS, action=action, adopts=adopts)
     record = story.conclude(log, subject, outcome, incarnation="id-1")
     wanted = {record.seq: (ORDERS.identity, "id-1")} if proves else {}

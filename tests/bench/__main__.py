@@ -1,4 +1,5 @@
-"""What kafkaform adds to what cannot be avoided, as ratios measured in one run on one machine.
+"""What kafkaform adds to what cannot be avoided, as ratios measured in one run on one machine:
+`python -m tests.bench [startup] [language] [planning]`.
 
 Times differ from machine to machine, ratios hardly do; nothing here fails on either.
 """
@@ -7,9 +8,10 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from kafkaform.provider.contract import Session
 from kafkaform.provider.registry import Registry
 from kafkaform.render.human import human
 from kafkaform.state.model import State, new_state
+from tests.bench import language, startup
 from tests.proof.cluster import client, make, own_sandbox
 from tests.proof.folder import PROVIDER
 
@@ -109,11 +112,27 @@ def show(what: str, ours: float, base: float, of_what: str) -> None:
     print(f"{what:<28} {ours * 1000:7.0f} ms = {ratio:>5} x {of_what} ({base * 1000:.0f} ms)")
 
 
-def main() -> None:
-    print(f"{TOPICS} topics, medians of {ROUNDS} runs")
+def plan() -> None:
+    print(f"{TOPICS} topics of a live cluster, medians of {ROUNDS} runs")
     with live() as (space, session, state):
         show("parse and evaluate", *reading(space), "hcl2.loads")
         show("plan: read, diff, render", *planning(space, session, state), "a bare sweep")
+
+
+PARTS: Mapping[str, Callable[[], None]] = {
+    "startup": startup.main,
+    "language": language.main,
+    "planning": plan,
+}
+
+
+def main() -> None:
+    names = sys.argv[1:] or list(PARTS)
+    unknown = set(names) - set(PARTS)
+    if unknown:
+        raise SystemExit(f"There are {', '.join(PARTS)}; not {', '.join(sorted(unknown))}.")
+    for name in names:
+        PARTS[name]()
 
 
 if __name__ == "__main__":

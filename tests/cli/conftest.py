@@ -11,6 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from ..conftest import Broker
 from .folder import Folder
+from .here import Here
 
 
 @pytest.fixture(scope="session")
@@ -56,3 +57,13 @@ def planned(folder: Folder) -> Folder:
     folder.declare("a", "b", more='config = { "retention.ms" = "1000000" }')
     folder.done("plan", "-out=plan.kfplan")
     return folder
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Here:
+    """An empty folder without a cluster."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NO_COLOR", "1")
+    return Here(tmp_path, capsys, monkeypatch)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from kafkaform.apply.recover import Recovered
 from kafkaform.audit.chain import verify
@@ -40,11 +40,14 @@ from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.provider.contract import Provider, Session
 from kafkaform.state.codec import encode as encode_state
 from kafkaform.state.model import Row, State, new_state
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedClock, SimulatedCluster, Topic
+from kafkaform_providers.kafka.memory import Mishap, SimulatedClock, SimulatedCluster, Topic
+from kafkaform_providers.kafka.memory.schedule import Unreachable
 
+from . import boxes
 from .store import Fate, MemoryBackend, MemorySink
 
 PLACE = Range("main.kf.hcl", 1, 1, 1, 1)
+T = TypeVar("T")
 KAFKA = "kafka"
 PLAIN, NORMAL = Lifecycle(), Options()
 TIMEOUT = 4
@@ -91,6 +94,13 @@ def topic(
         owner,
         FrozenMap(labels or {}),
     )
+
+
+def box(name: str, place: str | None = None, label: str | None = None) -> Declared:
+    """A declared box: the one kind of object whose changes can be long work."""
+    address = parse_address(f"{boxes.KIND}.{name}")
+    attributes = FrozenMap(name=name, place=place, label=label)
+    return Declared(identity(name, boxes.KIND), address, attributes, PLACE)
 
 
 def topic_config(
@@ -164,6 +174,14 @@ class WatchedCluster(SimulatedCluster):
         self.on_own: Mutation = lambda name, before, after: None
         self._others = False
         self.touched: set[str] = set()
+        self.depot = boxes.Depot(self)
+
+    def carry(self, api: str, serve: Callable[[Mishap], T]) -> T:
+        """Send one request that topics have nothing to do with. Raises what `write` does."""
+        mishap = self._meet(api)
+        if not self.live:
+            raise Unreachable("no broker is up")
+        return self._carry_out(mishap, lambda: serve(mishap))
 
     @contextmanager
     def others(self) -> Iterator[Any]:
@@ -222,8 +240,8 @@ class Configuration:
     def secret(self, ref: SecretRef) -> str | None:
         return None
 
-    def outputs(self, said: Desired, sessions: Mapping[str, Session]) -> tuple[Output, ...]:
-        return said.outputs
+    def settled(self, said: Desired, sessions: Mapping[str, Session]) -> Desired:
+        return said
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +293,7 @@ def house(*, brokers: int = 1) -> House:
     clock, fate = Clock(), Fate()
     cluster = WatchedCluster(brokers=brokers, clock=clock)
     built = House(clock, cluster, fate, MemoryBackend(fate), MemorySink(fate))
-    built.providers = {KAFKA: MemoryProvider(cluster)}
+    built.providers = {KAFKA: boxes.BoxProvider(cluster)}
     return built
 
 

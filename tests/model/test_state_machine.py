@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kafkaform.core.errors import ConnectError, KafkaformError, Locked, StorageError
-from kafkaform.core.resource import Desired, Lifecycle
+from kafkaform.core.resource import Declared, Desired, Lifecycle
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform_providers.kafka.memory import (
     Killed,
@@ -27,6 +27,7 @@ from kafkaform_providers.kafka.memory import (
 )
 
 from . import engine
+from .boxes import KIND, Box
 from .engine import TIMEOUT, topic
 from .store import MOMENTS
 from .witness import Witness
@@ -46,6 +47,7 @@ LIFECYCLES = (
     Lifecycle(prevent_destroy=False),
     Lifecycle(ignore_changes=("config.retention.ms",)),
 )
+BOXES, PLACES, LABELS = ("x", "y"), (None, "hall", "attic", "cellar"), (None, "", "new")
 WRITES = ("CreateTopics", "CreatePartitions", "IncrementalAlterConfigs", "DeleteTopics")
 MISHAPS = (
     not_sent(),
@@ -123,21 +125,45 @@ edits = st.tuples(
 )
 
 
+boxes = st.tuples(st.sampled_from(BOXES), st.sampled_from(PLACES), st.sampled_from(LABELS))
+carries = st.tuples(st.sampled_from(BOXES), st.sampled_from(("put", "move", "stop", "drop")))
+box_troubles = st.one_of(
+    st.builds(
+        Trouble, st.sampled_from(MISHAPS), st.sampled_from(("MoveBox", "ListMoves")), st.just(0)
+    ),
+    st.builds(
+        Trouble,
+        st.none(),
+        st.sampled_from(("obligation", "obligation", "discharged", "recover", "state")),
+        st.integers(0, 1),
+        st.sampled_from(MOMENTS),
+    ),
+)
+
+
 class Engine(RuleBasedStateMachine):
     """Rules are what people, processes and networks do; invariants are what users rely on."""
 
     @initialize(
-        brokers=st.sampled_from((1, 3)), begun=st.booleans(), first=st.lists(wishes, max_size=3)
+        brokers=st.sampled_from((1, 3)),
+        begun=st.booleans(),
+        first=st.lists(wishes, max_size=3),
+        pace=st.sampled_from((0.0, 3.0, 100.0, 100.0)),
+        boxed=st.booleans(),
     )
-    def start(self, brokers: int, begun: bool, first: list[Wish]) -> None:
+    def start(self, brokers: int, begun: bool, first: list[Wish], pace: float, boxed: bool) -> None:
         self.house = engine.house(brokers=brokers)
+        self.house.cluster.depot.pace = pace
         if begun:
             engine.begin(self.house)
         self.witness = Witness(self.house)
         self.wishes: dict[str, Wish] = {}
+        self.boxes: dict[str, Declared] = {}
         self.removed: dict[str, bool] = {}
         self.saved: Plan | None = None
         self.declare(first)
+        if boxed:
+            self.move([(name, "hall", None) for name in BOXES], [], [])
 
     # ── what is wished ──────────────────────────────────────────────────────────────────
 
@@ -148,6 +174,11 @@ class Engine(RuleBasedStateMachine):
             old = self.wishes.get(wish.name)
             self.wishes[wish.name] = replace(wish, renamed=old.renamed if old else False)
             self.removed.pop(wish.name, None)
+
+    @rule(name=st.sampled_from(BOXES), destroy=st.booleans())
+    def clear_away(self, name: str, destroy: bool) -> None:
+        self.boxes.pop(name, None)
+        self.removed[name] = destroy
 
     @rule(name=names, how=st.sampled_from((True, True, True, False, None)))
     def undeclare(self, name: str, how: bool | None) -> None:
@@ -183,10 +214,11 @@ class Engine(RuleBasedStateMachine):
             for w in self.wishes.values()
         )
         gone = (
-            engine.removed(f"kafka_topic.{name}{end}", destroy=destroy)
+            engine.removed(address, destroy=destroy)
             for name, destroy in self.removed.items()
-            for end in ("", "_new")
+            for address in _addresses(name)
         )
+        wishes += self.boxes.values()
         return engine.desired(*wishes, moved=tuple(moves), removed=tuple(gone))
 
     def _needs(self, wish: Wish) -> tuple[str, ...]:
@@ -209,6 +241,20 @@ class Engine(RuleBasedStateMachine):
                 others.alter(name, {"retention.ms": "77" if deed == "alter" else None})
             elif deed in ("delete", "recreate") and live is not None:
                 getattr(others, deed)(name)
+
+    @rule(carry=carries)
+    def somebody_carries(self, carry: tuple[str, str]) -> None:
+        """Another tool moves boxes too, and stops moves that are not its own."""
+        (name, deed), depot = carry, self.house.cluster.depot
+        if name not in depot.boxes:
+            if deed == "put":
+                depot.put(Box(f"foreign-{self.house.clock.monotonic()}", name, "hall", ""))
+        elif deed == "move":
+            depot.put(depot.move(name, "cellar"))
+        elif deed == "stop":
+            depot.stop(name)
+        elif deed == "drop":
+            del depot.held[name]
 
     # ── what goes wrong ─────────────────────────────────────────────────────────────────
 
@@ -263,6 +309,26 @@ class Engine(RuleBasedStateMachine):
         for name in gone:
             self.undeclare(name, True)
         self._apply(Options(mode), trouble, meanwhile)
+
+    @rule(
+        new=st.lists(boxes, min_size=1, max_size=2),
+        trouble=st.lists(box_troubles, max_size=2),
+        then=st.lists(carries, max_size=1),
+    )
+    def move(
+        self,
+        new: list[tuple[str, str | None, str | None]],
+        trouble: list[Trouble],
+        then: list[tuple[str, str]],
+    ) -> None:
+        """Boxes are made and moved: long work, begun and asked about through trouble, and perhaps
+        stopped by somebody else."""
+        for name, place, label in new:
+            self.boxes[name] = engine.box(name, place, label)
+            self.removed.pop(name, None)
+        self._apply(Options(), trouble, [])
+        for carry in then:
+            self.somebody_carries(carry)
 
     @precondition(lambda self: self.saved is not None)
     @rule(expect=st.booleans(), trouble=st.lists(troubles, max_size=3))
@@ -327,6 +393,11 @@ class Engine(RuleBasedStateMachine):
             again = engine.plan(house, said, recovered)
             assert again.effective == (), again.effective
             assert again.drifted == (), again.drifted
+        house.clock.advance(3600.0)
+        engine.apply(house, said, recovered)
+        assert house.index.obligations == () and not any(
+            box.bound for box in house.cluster.depot.boxes.values()
+        )
 
     def _around(self, said: Desired) -> Options:
         """Options that go round what cannot be done, after one apply that recovers."""
@@ -345,6 +416,12 @@ class Engine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "witness"):
             self.calm()
+
+
+def _addresses(name: str) -> tuple[str, ...]:
+    if name in BOXES:
+        return (f"{KIND}.{name}",)
+    return f"kafka_topic.{name}", f"kafka_topic.{name}_new"
 
 
 EXAMPLES = int(os.environ.get("KAFKAFORM_MODEL_EXAMPLES", "0"))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from kafkaform.audit.index import TERMINAL, of_run
 from kafkaform.core.change import Action
-from kafkaform.core.resource import Desired
+from kafkaform.core.resource import Desired, Lifecycle
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.plan.diff import dotted, flatten, ignored
 from kafkaform.plan.model import Mode, Plan
@@ -20,26 +20,31 @@ from kafkaform.state.codec import decode
 from kafkaform.state.model import State
 from kafkaform_providers.kafka.memory import Topic
 
+from .boxes import Box
 from .engine import House, identity
 
+Thing = Topic | Box
 
-def shape(topic: Topic | None) -> dict[str, Value]:
-    """The paths of a live topic, written with dots."""
-    if topic is None:
+
+def shape(thing: Thing | None) -> dict[str, Value]:
+    """The paths of a live object, written with dots; a box that moves counts as there."""
+    if thing is None:
         return {}
+    if isinstance(thing, Box):
+        return {"name": thing.name, "place": thing.bound or thing.place, "label": thing.label}
     whole = FrozenMap(
-        name=topic.name,
-        partitions=topic.partitions,
-        replication_factor=topic.replication_factor,
-        config=topic.config,
+        name=thing.name,
+        partitions=thing.partitions,
+        replication_factor=thing.replication_factor,
+        config=thing.config,
     )
     return {dotted(path): value for path, value in flatten(whole).items()}
 
 
 @dataclass(slots=True)
 class Witness:
-    """Sits on the wire between engine and cluster. ours: topic ids that the engine may touch;
-    made: topic id -> name of those that it created."""
+    """Sits on the wire between engine and cluster. ours: ids of what the engine may touch; made:
+    id -> name of what it created."""
 
     house: House
     ours: set[str] = field(default_factory=set)
@@ -48,11 +53,12 @@ class Witness:
 
     def __post_init__(self) -> None:
         self.house.cluster.on_own = self.mutation
+        self.house.cluster.depot.on_own = self.mutation
 
     # ── at each mutation ────────────────────────────────────────────────────────────────
 
-    def mutation(self, name: str, before: Topic | None, after: Topic | None) -> None:
-        """NL1, NL3: an approved, durable intent says exactly this; and the topic is ours."""
+    def mutation(self, name: str, before: Thing | None, after: Thing | None) -> None:
+        """NL1, NL3: an approved, durable intent says exactly this; and the object is ours."""
         self._learn()
         if shape(before) == shape(after) and before and after and before.id == after.id:
             return
@@ -100,13 +106,13 @@ class Witness:
                 assert change.identity not in declared
                 assert row.protected == "no" or change.reason == "removed block"
             for step in change.steps:
-                assert step.payload["topic_id"] == row.incarnation
+                assert row.incarnation in step.payload.values()
 
     # ── at any time ─────────────────────────────────────────────────────────────────────
 
     def storage(self) -> None:
         """NL4, NL5: the chain holds up to the state's anchor; every state is whole, and serials
-        only go up; no intent ends twice."""
+        only go up; no intent ends twice, and no started work is without its obligation."""
         self.house.check_log()
         serials = [decode(data, "").serial for data in self.house.backend.versions]
         assert serials == sorted(serials)
@@ -118,6 +124,20 @@ class Witness:
         intents = {(r.run, r.body["step"], r.body["attempt"]) for r in self.house.records("intent")}
         assert not [key for key, count in ends.items() if count > 1]
         assert ends.keys() <= intents
+        self._owed()
+
+    def _owed(self) -> None:
+        """Each start finds its obligation open before it, and each obligation ends at most once."""
+        open_: dict[int, str] = {}
+        for record in self.house.records("obligation", "outcome", "recover", "discharged"):
+            if record.kind == "obligation":
+                assert record.body["ticket"] not in open_.values()
+                open_[record.seq] = record.body["ticket"]
+            elif record.kind == "discharged":
+                assert open_.pop(record.body["discharges"]) == record.body["ticket"]
+            elif record.body.get("outcome") == "started":
+                assert record.body["ticket"] in open_.values()
+        assert {record.seq for record in self.house.index.obligations} == open_.keys()
 
     # ── after a run that ended ──────────────────────────────────────────────────────────
 
@@ -128,24 +148,29 @@ class Witness:
         """
         assert self.house.index.open_intents == ()
         listed = {change.identity for change in after.changes}
-        spared = {d.identity: d.lifecycle.ignore_changes for d in said.declared}
-        live = self.house.cluster.topics
+        spared = {d.identity: d.lifecycle for d in said.declared}
         for ident, row in self.house.state.objects.items():
             if ident in listed:
                 continue
-            topic = live[ident.key]
-            assert topic.id == row.incarnation
-            globs = spared.get(ident, ())
+            thing = self._live[ident.key]
+            assert thing.id == row.incarnation
+            ours = spared.get(ident, Lifecycle())
             recorded = {
-                dotted(p): v for p, v in flatten(row.attributes).items() if not ignored(p, globs)
+                dotted(p): v for p, v in flatten(row.attributes).items() if not ignored(p, ours)
             }
-            assert recorded == {k: v for k, v in shape(topic).items() if k in recorded}
+            assert recorded == {k: v for k, v in shape(thing).items() if k in recorded}
         self._nothing_lost()
+
+    @property
+    def _live(self) -> dict[str, Thing]:
+        """By name: no box is called like a topic."""
+        return {**self.house.cluster.topics, **self.house.cluster.depot.boxes}
 
     def _nothing_lost(self) -> None:
         """What we made and still lives is in the state, unless a reviewed change let it go, or
         somebody changed it while nobody could know that it was ours."""
-        live = {topic.id for topic in self.house.cluster.topics.values()}
+        live = {thing.id for thing in self._live.values()}
+        touched = self.house.cluster.touched | self.house.cluster.depot.touched
         recorded = {row.incarnation for row in self.house.state.objects.values()}
         let_go = {
             r.body["incarnation"]
@@ -159,14 +184,14 @@ class Witness:
         }
         for made, name in self.made.items():
             if made in live:
-                foreign = name in changed and made in self.house.cluster.touched
+                foreign = name in changed and made in touched
                 known = made in recorded or made in let_go or foreign
                 other = self.house.state.objects.get(identity(name))
                 assert known, f"{name} was made by us and forgotten; recorded: {other}"
 
 
-def _says(intent: FrozenMap, before: Topic | None, after: Topic | None) -> bool:
-    """True if this intent announces exactly this change of a topic."""
+def _says(intent: FrozenMap, before: Thing | None, after: Thing | None) -> bool:
+    """True if this intent announces exactly this change of an object."""
     if after is None:
         return intent["action"] == "delete" and before and intent["incarnation"] == before.id
     if before is None:

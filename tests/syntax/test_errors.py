@@ -56,7 +56,7 @@ REFUSED: dict[str, tuple[int, int, str]] = {
     "a =\n": (1, 4, "Expected a value before the end of the line"),
     "a = [1 2]\n": (1, 8, 'Expected a comma or "]"'),
     "a = {b}\n": (1, 7, 'Expected "=" after the key'),
-    "a = {b.c = 1}\n": (1, 6, "Ambiguous key"),
+    "a = {b[0] = 1}\n": (1, 6, "Ambiguous key"),
     "a = x ? y\n": (1, 10, 'Expected ":"'),
     'a = "${x y}"\n': (1, 10, 'Expected "}" to end the template part'),
     'a = "%{ foo }"\n': (1, 9, "Unknown template directive"),

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from kafkaform.syntax.format import format
 from kafkaform.syntax.parse import parse
+from kafkaform.syntax.scan import scan
+from kafkaform.syntax.source import Source
 
 PAIRS = {
     "": "",
@@ -62,3 +64,59 @@ def test_idempotent_and_harmless(text: str) -> None:
     assert format(once) == once
     assert bool(parse(text, "t.hcl")[1]) == bool(parse(once, "t.hcl")[1])
     assert "".join(once.split()) == "".join(text.split())
+
+
+_COMMENTS = st.sampled_from(["# why", "//  two  blanks ", "/* a\n   b */", "#", "# ünï \t tab"])
+_VALUES = st.sampled_from(
+    [
+        *("1", '"s  s"', '"${ a }"', "[1,2]", "{x=1,y = 2}", "f( 1 )", "a ? b:c", "-1"),
+        *(
+            "<<E\n  keep   this # no comment\n  E no\nE",
+            "<<-E\n   a\n    b\n  E",
+            "[\n1, # one\n2]",
+        ),
+    ]
+)
+
+
+@st.composite
+def _documents(draw: st.DrawFn, depth: int = 2) -> str:
+    """Sound texts: attributes, blocks, comments and empty lines in any layout."""
+    lines = []
+    for number in range(draw(st.integers(0, 4))):
+        kind = draw(st.sampled_from(["attribute", "block", "comment", "empty"]))
+        pad = draw(st.sampled_from(["", "   ", "\t"]))
+        if kind == "attribute":
+            value = draw(_VALUES)
+            after = "" if value.startswith("<<") else draw(st.sampled_from(["", " # end", "# end"]))
+            lines.append(f"{pad}n{'x' * draw(st.integers(0, 3))}{number}={value}{after}")
+        elif kind == "block" and depth:
+            lines += [f'{pad}b   "l" {{', draw(_documents(depth - 1)), f"{pad}}}"]
+        elif kind == "comment":
+            lines.append(f"{pad}{draw(_COMMENTS)}")
+        else:
+            lines.append(pad)
+    return "\n".join(lines)
+
+
+def _kept(text: str) -> list[str]:
+    """What must survive to the letter: comments and literal text, in order."""
+    return [
+        token.text
+        for token in scan(Source("", text)).tokens
+        if token.type in ("COMMENT", "STRING_CHARS", "HEREDOC_END")
+    ]
+
+
+@settings(max_examples=200, deadline=None)
+@given(_documents(), st.sampled_from(["\n", "\r\n"]), st.sampled_from(["\n", "\n#  last"]))
+def test_nothing_is_lost(document: str, newline: str, last: str) -> None:
+    """Comments and literal text survive to the letter, and so do the number and the kind of line
+    ends; the text stays sound, and a second run changes nothing."""
+    text = (document + last).replace("\n", newline)
+    assert not parse(text, "t.hcl")[1]
+    once = format(text)
+    assert format(once) == once
+    assert not parse(once, "t.hcl")[1]
+    assert _kept(once) == _kept(text)
+    assert [once.count("\n"), once.count("\r")] == [text.count("\n"), text.count("\r")]

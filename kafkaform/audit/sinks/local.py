@@ -13,10 +13,10 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from ...core.dataclass import dataclass, field
 from ...core.errors import StorageError
 from ...core.storage import refusal
 from ..sink import Torn

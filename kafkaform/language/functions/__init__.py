@@ -6,48 +6,124 @@ machine (pathexpand, abspath), and anything that could read more than the config
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
-from . import (
-    assume,
-    collection,
-    dates,
-    digests,
-    encoding,
-    formatting,
-    kind,
-    mappings,
-    network,
-    number,
-    secrets,
-    sets,
-    string,
-    units,
-    yamltext,
-)
-from .files import Read, file_functions
-from .patterns import pattern_functions
+from .files import Read
 from .spec import Function
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Kafka's units": ("units",),
+    "Lists, tuples and sets": (
+        "collection",
+        "sets",
+    ),
+    "Maps and objects": ("mappings",),
+    "Strings": (
+        "string",
+        "formatting",
+        "patterns",
+    ),
+    "Numbers": ("number",),
+    "Types and secrets": (
+        "kind",
+        "secrets",
+    ),
+    "Encodings": (
+        "encoding",
+        "yamltext",
+    ),
+    "Digests": ("digests",),
+    "Files": ("files",),
+    "Dates": ("dates",),
+    "Network addresses": ("network",),
+    "Assumptions": ("assume",),
+}
+"""Heading of the documentation -> the modules that it covers."""
+
+NAMES: Mapping[str, str] = {
+    "units": "retention bytes",
+    "collection": (
+        "chunklist coalescelist compact concat contains distinct element flatten index length "
+        "matchkeys one range reverse slice sort"
+    ),
+    "sets": (
+        "alltrue anytrue setintersection setproduct setsubtract setsymmetricdifference setunion"
+    ),
+    "mappings": "keys lookup merge transpose values zipmap",
+    "string": (
+        "basename dirname chomp endswith indent join lower split startswith strcontains strrev "
+        "substr title trim trimprefix trimspace trimsuffix upper"
+    ),
+    "formatting": "format formatlist",
+    "patterns": "regex regexall replace",
+    "number": "abs ceil floor log max min parseint pow signum sum",
+    "kind": (
+        "tostring tonumber tobool tolist toset tomap sensitive nonsensitive issensitive coalesce"
+    ),
+    "secrets": "secret_env secret_file",
+    "encoding": (
+        "base64decode base64gunzip base64encode csvdecode jsondecode jsonencode textdecodebase64 "
+        "textencodebase64 urldecode urlencode"
+    ),
+    "yamltext": "yamldecode yamlencode",
+    "digests": "md5 sha1 sha256 sha512 base64sha256 base64sha512 uuidv5",
+    "files": (
+        "file filebase64 filemd5 filesha1 filesha256 filesha512 filebase64sha256 filebase64sha512 "
+        "fileexists fileset"
+    ),
+    "dates": "formatdate timeadd timecmp",
+    "network": "cidrcontains cidrhost cidrnetmask cidrsubnet cidrsubnets",
+    "assume": (
+        "assumeequal assumenotnull assumestringprefix assumelistlength assumelistlengthmin "
+        "assumelistlengthmax assumesetlength assumesetlengthmin assumesetlengthmax "
+        "assumemaplength assumemaplengthmin assumemaplengthmax"
+    ),
+}
+"""Module -> its functions, in the documentation's order. A configuration uses a few functions,
+and its start should not wait for the modules of the others."""
+
+_MODULES = {name: module for module, names in NAMES.items() for name in names.split()}
+
+
+class Functions(Mapping[str, Function]):
+    """Functions by name; a module is loaded when one of its functions is first looked up."""
+
+    def __init__(self, read: Read | None) -> None:
+        self._read = read
+        self._loaded: dict[str, Function] = {}
+
+    def __getitem__(self, name: str) -> Function:
+        if name not in self._loaded:
+            made = _functions(_MODULES[name], self._read)
+            self._loaded.update((function.name, function) for function in made)
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in _MODULES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_MODULES)
+
+    def __len__(self) -> int:
+        return len(_MODULES)
+
+
+def function_table(read: Read | None = None) -> Mapping[str, Function]:
+    """Every function by name. read: how files are read; None turns those functions off."""
+    return Functions(read)
 
 
 def function_groups(read: Read | None = None) -> Mapping[str, tuple[Function, ...]]:
     """Every function under the heading that the documentation has for it."""
     return {
-        "Kafka's units": units.FUNCTIONS,
-        "Lists, tuples and sets": (*collection.FUNCTIONS, *sets.FUNCTIONS),
-        "Maps and objects": mappings.FUNCTIONS,
-        "Strings": (*string.FUNCTIONS, *formatting.FUNCTIONS, *pattern_functions()),
-        "Numbers": number.FUNCTIONS,
-        "Types and secrets": (*kind.FUNCTIONS, *secrets.FUNCTIONS),
-        "Encodings": (*encoding.FUNCTIONS, *yamltext.FUNCTIONS),
-        "Digests": digests.FUNCTIONS,
-        "Files": file_functions(read),
-        "Dates": dates.FUNCTIONS,
-        "Network addresses": network.FUNCTIONS,
-        "Assumptions": assume.FUNCTIONS,
+        title: tuple(function for module in modules for function in _functions(module, read))
+        for title, modules in GROUPS.items()
     }
 
 
-def function_table(read: Read | None = None) -> Mapping[str, Function]:
-    """Every function by name. read: how files are read; None turns those functions off."""
-    return {each.name: each for group in function_groups(read).values() for each in group}
+def _functions(module: str, read: Read | None) -> tuple[Function, ...]:
+    found = import_module(f".{module}", __name__)
+    if module == "files":
+        return tuple(found.file_functions(read))
+    return tuple(found.pattern_functions() if module == "patterns" else found.FUNCTIONS)

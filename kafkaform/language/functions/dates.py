@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from decimal import ROUND_FLOOR, Decimal
 
+from ...core.dataclass import dataclass
 from ..faults import FunctionFault
 from ..values import Val
 from .spec import Function, string

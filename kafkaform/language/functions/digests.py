@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable
-from uuid import NAMESPACE_DNS, NAMESPACE_OID, NAMESPACE_URL, NAMESPACE_X500, UUID, uuid5
 
 from ..faults import FunctionFault
 from ..values import Val
@@ -38,21 +37,20 @@ DIGESTS: tuple[tuple[str, str, Digest], ...] = (
 )
 """Name, documentation with a gap for what is digested, and how."""
 
-_NAMESPACES = {
-    "dns": NAMESPACE_DNS,
-    "url": NAMESPACE_URL,
-    "oid": NAMESPACE_OID,
-    "x500": NAMESPACE_X500,
-}
+_NAMESPACES = ("dns", "url", "oid", "x500")
 
 
 def _uuidv5(namespace: str, name: str) -> Val:
+    # Loading it looks at the platform; this one function uses it.
+    import uuid
+
+    constant = f"NAMESPACE_{namespace.upper()}"
     try:
-        space = _NAMESPACES.get(namespace) or UUID(namespace)
+        space = getattr(uuid, constant) if namespace in _NAMESPACES else uuid.UUID(namespace)
     except ValueError:
         known = ", ".join(_NAMESPACES)
         raise FunctionFault(f"the namespace must be {known} or a UUID", 0) from None
-    return str(uuid5(space, name))
+    return str(uuid.uuid5(space, name))
 
 
 def _of_text(digest: Digest) -> Callable[[str], Val]:

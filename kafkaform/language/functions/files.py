@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 from ...core.canonical import digest
+from ...core.dataclass import dataclass
 from ...core.schema import STRING
 from ..faults import FunctionFault
 from ..limits import LIMITS

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from ...core.schema import STRING, list_of
+from ...core.schema import STRING, Type, list_of
 from ..convert import convert
 from ..faults import FunctionFault
 from ..types import describe_value
 from ..values import (
-    EMPTY_OBJECT,
     FIELDS,
     UNMARKED,
     Fields,
@@ -18,7 +17,6 @@ from ..values import (
     SetVal,
     TupleVal,
     Val,
-    type_of,
     unmark,
     with_marks,
 )
@@ -49,15 +47,17 @@ def _lookup(given: Val, key: str, *default: Val) -> Val:
 
 def _merge(*maps: Val) -> Val:
     fields: dict[str, Val] = {}
-    kinds = set()
+    elements: list[Type | None] = []
     for index, each in enumerate(maps):
         if isinstance(each, Null) and each.type.kind in ("map", "object", "any"):
-            each = each if each.type.kind == "map" else EMPTY_OBJECT
+            elements.append(each.type.element)
         else:
-            fields.update(mapping(each, index).fields)
-        kinds.add(type_of(each))
-    only = kinds.pop() if len(kinds) == 1 else None
-    return MapVal(only.element, fields) if only and only.element else ObjectVal(fields)
+            source = mapping(each, index)
+            fields.update(source.fields)
+            elements.append(source.element if isinstance(source, MapVal) else None)
+    only = elements[0] if elements else None
+    alike = only is not None and all(element == only for element in elements)
+    return MapVal(only, fields) if only is not None and alike else ObjectVal(fields)
 
 
 def _keys(given: Val) -> Val:

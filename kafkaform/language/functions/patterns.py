@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from time import perf_counter
-from typing import TypeVar
-
-import regex  # type: ignore[import-untyped]  # re with \X and time limits; has no stubs
+from typing import TYPE_CHECKING, TypeVar
 
 from ...core.schema import STRING
 from ..faults import FunctionFault, LimitFault
 from ..limits import LIMITS
 from ..values import ListVal, Null, ObjectVal, TupleVal, Val, text, type_of
 from .spec import Function, string
+
+if TYPE_CHECKING:
+    # re with \X and time limits; few configurations need it, and it is slow to load.
+    import regex  # type: ignore[import-untyped]  # has no stubs
 
 SECONDS = 2.0
 """For all patterns of a run; common ones take microseconds."""
@@ -45,6 +48,8 @@ class Allowance:
 def _compiled(pattern: str, argument: int = 0) -> regex.Pattern[str]:
     if len(pattern) > _LONGEST:
         raise FunctionFault("the pattern is too long", argument)
+    import regex
+
     try:
         return regex.compile(pattern.replace(r"\z", r"\Z"), regex.V1)
     except (regex.error, RecursionError):
@@ -113,10 +118,10 @@ def _replace(source: str, old: str, new: str, allowance: Allowance) -> Val:
     return text(allowance.spend(lambda seconds: compiled.sub(expand, source, timeout=seconds)))
 
 
-_REFERENCE = regex.compile(r"\$(?:\$|\{(\w+)\}|(\w+))")
+_REFERENCE = re.compile(r"\$(?:\$|\{(\w+)\}|(\w+))")
 
 
-def _referred(match: regex.Match[str], reference: regex.Match[str]) -> str:
+def _referred(match: regex.Match[str], reference: re.Match[str]) -> str:
     name = reference[1] or reference[2]
     if name is None:
         return "$"

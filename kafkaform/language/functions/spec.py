@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from ...core.dataclass import dataclass
 from ...core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, set_of
 from ..values import Val
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable
 
-import regex  # type: ignore[import-untyped]  # re with \X; has no stubs
-
 from ...core.schema import STRING
 from ..faults import FunctionFault, LimitFault
 from ..limits import LIMITS
@@ -19,6 +17,9 @@ def graphemes(source: str) -> list[str]:
     """The characters as a reader counts them."""
     if source.isascii() and "\r" not in source:
         return list(source)
+    # re with \X; few configurations need it, and it is slow to load.
+    import regex  # type: ignore[import-untyped]  # has no stubs
+
     return list(map(str, regex.findall(r"\X", source)))
 
 
@@ -71,6 +72,8 @@ def _indent(spaces: Number, source: str) -> Val:
 
 
 def _title(source: str) -> Val:
+    import regex  # for its \w, which takes in combining marks
+
     return text(regex.sub(r"(?<![\w'])\w", lambda match: match[0].upper(), source))
 
 

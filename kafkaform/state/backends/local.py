@@ -14,10 +14,11 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from ...core.clock import Clock
+from ...core.dataclass import dataclass
 from ...core.errors import Locked, StorageError
 from ...core.storage import refusal
 from ..backend import Loaded, LockInfo

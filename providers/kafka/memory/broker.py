@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+
+from kafkaform.core.dataclass import dataclass
 
 from .controller import Changes, Topic, Topics
 

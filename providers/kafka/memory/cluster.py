@@ -7,12 +7,12 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import TypeVar
 
 from kafkaform.core.clock import Clock
+from kafkaform.core.dataclass import dataclass
 
 from ..connect import CLIENT_ID
 from .broker import Broker, apply_changes

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from .. import rules

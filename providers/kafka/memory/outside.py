@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Protocol
 
+from kafkaform.core.dataclass import replace
 from kafkaform.core.value import EMPTY
 
 from ..canonical import config_map

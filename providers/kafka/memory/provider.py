@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 from kafkaform.core.change import Change, Review
+from kafkaform.core.dataclass import dataclass
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Depth, Facts, Sweep

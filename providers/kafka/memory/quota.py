@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 
+from kafkaform.core.dataclass import dataclass, field
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from ..quota_levels import applying

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from kafkaform.core.dataclass import dataclass
 
 Right = tuple[str, str]
 """(operation, resource): `("Describe", "topic:orders")`, `("Create", "topic:app-*")` for a

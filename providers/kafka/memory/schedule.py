@@ -6,9 +6,10 @@ failing schedule replays exactly.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from fnmatch import fnmatchcase
+
+from kafkaform.core.dataclass import dataclass
 
 
 class Killed(BaseException):

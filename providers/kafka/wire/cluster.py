@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from kafka.protocol.admin import (
     DescribeClusterRequest,
@@ -11,6 +10,8 @@ from kafka.protocol.admin import (
     DescribeQuorumRequest,
 )
 from kafka.protocol.metadata import ApiVersionsRequest
+
+from kafkaform.core.dataclass import dataclass
 
 from .client import Wire
 

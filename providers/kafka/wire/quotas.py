@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kafka.protocol.admin import DescribeClientQuotasRequest
+
+from kafkaform.core.dataclass import dataclass
 
 from .client import Wire
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from kafka.protocol.admin import (
@@ -12,6 +11,8 @@ from kafka.protocol.admin import (
     DeleteTopicsRequest,
 )
 from kafka.protocol.metadata import MetadataRequest
+
+from kafkaform.core.dataclass import dataclass
 
 from .answers import Answer, Answers, Entry
 from .client import Wire

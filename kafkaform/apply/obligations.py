@@ -1,0 +1,75 @@
+"""Long work: a step starts it, no run waits for it, and every later run asks how it stands.
+
+A started move is an obligation from the record that opens it to the one that discharges it
+(architecture §4.7). Nothing here waits for a move or stops one; a step with another target does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ..audit.event import Record
+from ..core.change import Outcome, OutcomeStatus
+from ..core.dataclass import replace
+from ..provider.contract import Session
+from .ledger import Ledger
+from .report import Result, Work, WorkKey, work_key
+from .stop import Stop
+
+_STANDS = {
+    OutcomeStatus.APPLIED: "has ended",
+    OutcomeStatus.STARTED: "still runs",
+    OutcomeStatus.FAILED: "ended short of its target",
+    OutcomeStatus.UNKNOWN: "could not be asked about",
+}
+
+
+def ask(obligations: Iterable[Record], sessions: Mapping[str, Session]) -> tuple[Work, ...]:
+    """How the work of these obligations stands, as far as a session reaches its cluster."""
+    scopes = {instance: session.facts.scope_id for instance, session in sessions.items()}
+    asked = [o for o in obligations if scopes.get(o.body["instance"]) == o.body["scope_id"]]
+    tickets: dict[str, list[str]] = {}
+    for obligation in asked:
+        tickets.setdefault(obligation.body["instance"], []).append(obligation.body["ticket"])
+    answers: dict[WorkKey, Outcome] = {
+        (instance, outcome.step): outcome
+        for instance, mine in tickets.items()
+        for outcome in sessions[instance].progress(mine)
+    }
+    return tuple(Work(o, answers[work_key(o)]) for o in asked)
+
+
+def follow_up(
+    results: dict[str, Result], ledger: Ledger, sessions: Mapping[str, Session], stop: Stop
+) -> tuple[Work, ...]:
+    """Ask once, at the end of a run: a short move has ended by now, the others go on alone.
+
+    What ended becomes the result of the step that started it; work of earlier runs that ended is
+    returned.
+    """
+    asked = ask(ledger.obligations, sessions)
+    with stop.writing():
+        ledger.discharge(asked)
+    ends, owed = {work_key(w.obligation): w.outcome for w in asked}, ledger.owed
+    for step_id, result in results.items():
+        if result.outcome.ticket is not None and result.work not in owed:
+            end = ends.get(result.work)
+            results[step_id] = replace(result, outcome=_as_ended(result.outcome, end))
+    return tuple(w for w in asked if w.ended and w.obligation.run != ledger.journal.run)
+
+
+def _as_ended(started: Outcome, end: Outcome | None) -> Outcome:
+    """end: None if recovery saw the end; a step is taken from a resumed run only if it holds."""
+    if end is None:
+        return replace(started, status=OutcomeStatus.APPLIED)
+    return replace(started, status=end.status, fault=end.fault)
+
+
+def told(work: Work) -> str:
+    """One sentence for people."""
+    body, fault = work.obligation.body, work.outcome.fault
+    why = f": {fault.message} ({fault.code})" if fault else ""
+    return (
+        f"{body['address']}: the {body['what']} {body['ticket']} that run {work.obligation.run} "
+        f"started {_STANDS[work.outcome.status]}{why}."
+    )

@@ -1,0 +1,39 @@
+"""Data sources: asked while the configuration is evaluated, each question once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..core.canonical import digest
+from ..core.dataclass import dataclass, field
+from ..core.resource import ProviderConfig
+from ..core.value import FrozenMap
+from ..provider.contract import Session
+
+Connect = Callable[[ProviderConfig], Session]
+"""A session for a provider instance. Raises KafkaformError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Connects when the first question comes. answers: by instance, data source and digest of
+    the arguments, so that a second evaluation sees the same world."""
+
+    connect: Connect
+    sessions: dict[str, Session] = field(default_factory=dict)
+    answers: dict[tuple[str, str, str], FrozenMap] = field(default_factory=dict)
+
+    def __call__(self, config: ProviderConfig, kind: str, arguments: FrozenMap) -> FrozenMap:
+        """The answer of a data source. Raises KafkaformError."""
+        question = (config.instance, kind, digest(arguments))
+        if question not in self.answers:
+            if config.instance not in self.sessions:
+                self.sessions[config.instance] = self.connect(config)
+            session = self.sessions[config.instance]
+            self.answers[question] = session.query(kind, arguments)
+        return self.answers[question]
+
+    def close(self) -> None:
+        """End the sessions; a further question connects again."""
+        while self.sessions:
+            self.sessions.popitem()[1].close()

@@ -1,0 +1,26 @@
+"""`kafkaform console`: try expressions on this folder's configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...language.console import evaluator
+from ...provider.registry import Registry
+from ..configuration import Inputs, read_configuration
+from ..console import Console
+from ..flags import NoColor, Var, VarFile
+from ..repl import run
+
+
+def console(var: Var = [], var_file: VarFile = [], no_color: NoColor = False) -> int:
+    """Evaluate expressions on the configuration, without a cluster.
+
+    Variables, locals, functions and what resources declare; `help` explains the rest. If the
+    expressions come from a pipe, it ends with 1 if one of them failed.
+    """
+    screen = Console.standard(no_color=no_color)
+    configuration = read_configuration(Path.cwd(), Inputs.of(var, var_file), Registry())
+    built = configuration.evaluated(offline=True)
+    if configuration.tree.configuration:  # without files, there are functions all the same
+        screen.diagnostics(built.desired.diagnostics)
+    return run(evaluator(built), screen)

@@ -1,0 +1,48 @@
+"""`kafkaform fmt [TARGET…]`: one layout for all configuration files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import formatting
+from ..flags import NoColor
+
+Targets = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="TARGET", help="Files, folders, or - for standard input.", show_default=False
+    ),
+]
+
+
+def fmt(
+    targets: Targets = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Write nothing; exit 1 if a file would change.")
+    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show what changes.")] = False,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", help="Folders in folders, too.")
+    ] = False,
+    names: Annotated[
+        bool, typer.Option("--list/--no-list", help="Print the names of files that change.")
+    ] = True,
+    write: Annotated[bool, typer.Option("--write/--no-write", help="Write the files.")] = True,
+    no_color: NoColor = False,
+) -> int:
+    """Lay configuration files out in the one standard way.
+
+    Without TARGET: those of this folder. Only blanks change. A file with errors is left as it is.
+    """
+    return formatting.fmt(
+        targets or (),
+        check=check,
+        diff=diff,
+        recursive=recursive,
+        names=names,
+        write=write,
+        no_color=no_color,
+    )

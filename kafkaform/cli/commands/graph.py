@@ -1,0 +1,60 @@
+"""`kafkaform graph`: what refers to what, in the DOT language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...core.address import Address
+from ...core.dataclass import replace
+from ...core.diagnostics import has_errors
+from ...core.errors import ConfigurationError
+from ...language.desired import Built
+from ...provider.registry import Registry
+from ...render.dot import dot
+from ..configuration import Inputs, read_configuration
+from ..console import Console
+from ..flags import Var, VarFile
+
+
+def graph(var: Var = [], var_file: VarFile = []) -> None:
+    """Print what refers to what in the configuration, in the DOT language of Graphviz.
+
+    An arrow leads to what is needed. To draw it: kafkaform graph | dot -Tsvg > graph.svg
+    """
+    configuration = read_configuration(Path.cwd(), Inputs.of(var, var_file), Registry())
+    built = configuration.evaluated(offline=True)
+    if has_errors(built.desired.diagnostics):
+        faults = built.desired.diagnostics
+        raise ConfigurationError("the configuration has faults", diagnostics=faults)
+    nodes = set(_nodes(built))
+    # `each`, `path` and the like have no node of their own.
+    drawn = (edge for edge in _edges(built) if nodes.issuperset(edge))
+    Console.standard().out(dot(nodes, drawn))
+
+
+def _nodes(built: Built) -> Iterator[str]:
+    graph = built.run.graph
+    yield from map(str, graph.needs)
+    yield from (f"var.{name}" for name in graph.modules[()].found.variables)
+
+
+def _edges(built: Built) -> Iterator[tuple[str, str]]:
+    """References; `depends_on`; objects to their providers."""
+    graph = built.run.graph
+    for node, needs in graph.needs.items():
+        yield from ((str(node), str(needed)) for needed in needs)
+        # The order of evaluation leaves the root's variables out: they have their values before.
+        if not node.steps:
+            names = {ref.name for ref in graph.refs[node]}
+            yield from ((str(node), name) for name in names if name.startswith("var."))
+    for item in built.desired.declared:
+        block = str(_without_keys(item.address))
+        yield block, f"provider.{item.identity.instance}"
+        yield from ((block, str(_without_keys(needed))) for needed in item.depends_on)
+
+
+def _without_keys(address: Address) -> Address:
+    """The block itself, where an instance of it is named."""
+    steps = tuple(step.partition("[")[0] for step in address.module)
+    return replace(address.resource, module=steps)

@@ -1,0 +1,96 @@
+"""`kafkaform providers`, `providers schema`: which systems a folder uses, and what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...core.canonical import dumps
+from ...core.diagnostics import has_errors
+from ...core.errors import ConfigurationError
+from ...core.resource import ProviderConfig
+from ...core.schema import Attribute, ObjectSchema
+from ...language.declare import declare
+from ...provider.registry import Registry
+from ...render.text import inline, table
+from ..configuration import Inputs, read_configuration
+from ..console import Console
+from ..flags import Var, VarFile
+from ..terraform import provider_json
+
+app = typer.Typer(help="The providers of this folder, and their schemas.")
+ADDRESS = "bootstrap_servers"
+"""The setting that says where an instance connects to."""
+
+
+@app.callback(invoke_without_command=True)
+def providers(context: typer.Context, var: Var = [], var_file: VarFile = []) -> None:
+    """List the providers that the configuration uses: instance, package, where it connects to.
+
+    Offline. `providers schema` tells what their blocks and objects may contain.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    registry, console = Registry(), Console.standard()
+    configuration = read_configuration(Path.cwd(), Inputs.of(var, var_file), registry)
+    desired = configuration.desired(offline=True)
+    if has_errors(desired.diagnostics):
+        raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
+    blocks = {name: block.name for name, block in declare(configuration.tree)[0].providers.items()}
+    used = blocks | {instance: found.name for instance, found in desired.providers.items()}
+    if not used:
+        console.out("The configuration uses no provider.")
+    rows = [
+        [
+            inline(instance),
+            f"{name} ({registry.package(name)})",
+            _address(desired.providers, instance),
+        ]
+        for instance, name in sorted(used.items())
+    ]
+    console.lines(table([["instance", "provider", "connects to"], *rows] if rows else []))
+
+
+def _address(known: Mapping[str, ProviderConfig], instance: str) -> str:
+    if instance not in known:
+        return "(needs variables that have no value)"
+    places = known[instance].config.get(ADDRESS) or ()
+    return inline(", ".join(map(str, places)))
+
+
+@app.command()
+def schema(json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+    """Show what provider blocks, resources and data sources take.
+
+    Of all installed providers, whether the configuration uses them or not.
+    """
+    registry, console = Registry(), Console.standard()
+    found = {name: registry.load(name) for name in registry.names}
+    if json:
+        schemas = {name: provider_json(provider) for name, provider in found.items()}
+        console.out(dumps({"format_version": "1.0", "provider_schemas": schemas}))
+        return
+    for name, provider in found.items():
+        kinds = {kind: item.schema for kind, item in provider.types.items()}
+        for title, item in (
+            (f'provider "{name}"', provider.config),
+            *((f'resource "{kind}"', item) for kind, item in kinds.items()),
+            *((f'data "{kind}"', item) for kind, item in provider.data.items()),
+        ):
+            console.lines([title, *table(list(_rows(item))), ""])
+
+
+def _rows(item: ObjectSchema, outer: str = "") -> Iterator[list[str]]:
+    for name, attribute in sorted(item.attributes.items()):
+        yield [f"  {outer}{name}", str(attribute.type), _given(attribute)]
+    for name, inner in item.blocks.items():
+        yield from _rows(inner, f"{outer}{name}.")
+
+
+def _given(attribute: Attribute) -> str:
+    if attribute.required:
+        return "required"
+    return "computed" if attribute.computed else ""

@@ -1,0 +1,27 @@
+"""`--var` and `--var-file` in the order of the command line: the later one wins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typer.core import TyperCommand
+
+VAR, VAR_FILE = "var", "var_file"
+"""The parameters of the two flags."""
+
+
+class InOrder(TyperCommand):
+    """A command whose `var` gets the texts of --var (str) and the files of --var-file (Path) as
+    they follow each other; typer itself keeps each flag's values apart."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        words = list(args)  # the parser empties its list
+        rest = super().parse_args(ctx, args)
+        if ctx.resilient_parsing or not ctx.params.get(VAR_FILE):
+            return rest
+        _, _, order = self.make_parser(ctx).parse_args(words)
+        names = [option.name for option in order if option.name in (VAR, VAR_FILE)]
+        values = {name: iter(ctx.params[name] or ()) for name in (VAR, VAR_FILE)}
+        ctx.params[VAR] = [next(values[name]) for name in names if name is not None]
+        ctx.params[VAR_FILE] = []
+        return rest

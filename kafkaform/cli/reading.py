@@ -1,0 +1,29 @@
+"""Folders of configuration on disk: which files are read, and none from outside of the root."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..language.confined import confined
+from ..language.tree import is_read
+
+
+def root_of(folder: Path) -> Path:
+    """How far the files and functions of a folder may reach: the nearest folder upwards that
+    holds .git, else the folder itself."""
+    return next((p for p in (folder, *folder.parents) if (p / ".git").exists()), folder)
+
+
+def read_folder(root: Path, folder: Path) -> dict[str, bytes]:
+    """The configuration files of a folder by name, links to files inside the root among them.
+    Raises OSError that says which one cannot be read, and why."""
+    read = confined(root, folder)
+    files: dict[str, bytes] = {}
+    for path in sorted(folder.iterdir()):
+        if not is_read(path.name) or path.is_dir():
+            continue
+        try:
+            files[path.name] = read.content(path.name)
+        except FileNotFoundError:
+            raise PermissionError(f'"{path.name}" is a link that leads nowhere') from None
+    return files

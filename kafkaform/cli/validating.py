@@ -1,0 +1,84 @@
+"""Is the configuration sound? Asked offline: no broker, no state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ..core.canonical import dumps
+from ..core.diagnostics import Diagnostics, Range, Severity
+from ..core.errors import KafkaformError
+from ..core.resource import Desired
+from ..language.tree import Tree
+from ..provider.registry import Registry
+from ..syntax.nodes import Block
+from .configuration import Inputs, read_configuration
+from .console import Console
+
+
+def validate(
+    var: Sequence[str | Path] = (),
+    var_file: Sequence[Path] = (),
+    json: bool = False,
+    no_color: bool = False,
+) -> int:
+    """Print every fault of the folder's configuration; 1 if one of them is an error."""
+    console, tree = Console.standard(no_color=no_color), None
+    try:
+        configuration = read_configuration(Path.cwd(), Inputs.of(var, var_file), Registry())
+        tree, found = configuration.tree, configuration.desired(offline=True)
+        faults = found.diagnostics
+    except KafkaformError as error:
+        if not json:  # as every command tells it
+            raise
+        faults = error.diagnostics
+    errors = sum(item.severity is Severity.ERROR for item in faults)
+    if json:
+        console.out(_report(faults, errors, tree))
+    else:
+        console.diagnostics(faults)
+        if not errors:
+            console.out(_sound(found))
+    return min(errors, 1)
+
+
+def _sound(found: Desired) -> str:
+    number = len(found.declared)
+    return f"The configuration is valid: {number:,} object{'s' if number != 1 else ''} declared."
+
+
+def _report(faults: Diagnostics, errors: int, tree: Tree | None) -> str:
+    """The faults in the shape of `terraform validate -json`."""
+    # Loading it takes time that a sound configuration need not pay.
+    from ..render.diagnostics import diagnostic_data
+
+    blocks = list(_blocks(tree)) if tree else []
+    return dumps(
+        {
+            "format_version": "1.0",
+            "valid": not errors,
+            "error_count": errors,
+            "warning_count": len(faults) - errors,
+            "diagnostics": [diagnostic_data(item, _around(item.range, blocks)) for item in faults],
+        }
+    )
+
+
+def _blocks(tree: Tree) -> Iterator[Block]:
+    for file in tree.configuration:
+        yield from file.body.blocks
+    for module in tree.modules.values():
+        yield from _blocks(module)
+
+
+def _around(place: Range | None, blocks: Sequence[Block]) -> str | None:
+    """The header of the top-level block that a place is in: `resource "kafka_topic" "a"`."""
+    for block in blocks:
+        outer = block.range
+        if (
+            place
+            and outer.file == place.file
+            and outer.start_byte <= place.start_byte <= outer.end_byte
+        ):
+            return " ".join((block.type, *(f'"{label.text}"' for label in block.labels)))
+    return None

@@ -1,0 +1,239 @@
+"""Blocks that repeat an earlier one but for plain words and numbers, as generators write them.
+
+Such a block is neither scanned nor parsed. Its text equals an earlier one's but for words that are
+plain (no quotes, escapes, `$` or `%`), so they cannot end a string or begin a template, and the two
+have the same tokens. What the words stand for is settled by the nodes of the earlier block.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from .nodes import Block, Body, Index, Label, Lit, Node, ObjectItem, Slot
+from .source import Source
+
+Word: TypeAlias = str | int
+
+_BEGIN, _END = 'resource "', "\n}\n"
+_LONGEST = 20_000
+"""Characters of a block that is worth the look."""
+_STENCILS = 4
+"""Shapes that are tried, the last used one first."""
+_PATIENCE = 200
+"""After so many blocks that repeat nothing a file is taken for handwritten."""
+
+_PLAIN = r"[ !#&-\[\]-~]"
+_STRING, _NUMBER = rf"{_PLAIN}{{1,1000}}", r"\d{1,15}"
+_WORDS = re.compile(
+    rf'((?<=[\s(\[,=]"){_STRING}(?=")(?!"[ \t]*=(?!=))'  # a string that is no key
+    rf'|(?<="){_STRING}(?=\$\{{)'  # the first text of a template
+    rf'|(?<=\}})[\w.:/-]{_PLAIN}{{0,999}}(?=\$\{{|")'  # a later one
+    rf'|(?<![\w."-]){_NUMBER}(?![\w.]))'
+)
+_BLANK = re.compile(r"\s*")
+
+
+class Stencil:
+    """first: where the block stands that is parsed; numbers: which of the words are numbers;
+    pattern: matches a block of the shape, with a group for each word."""
+
+    __slots__ = ("first", "numbers", "pattern")
+
+    def __init__(self, first: int, numbers: tuple[bool, ...], pattern: re.Pattern[str]) -> None:
+        self.first = first
+        self.numbers = numbers
+        self.pattern = pattern
+
+
+Stamp: TypeAlias = tuple[Stencil, int, int, tuple[str, ...]]
+"""A block that was passed over: what it repeats, its offsets, its words."""
+
+
+class Stamper:
+    """Looks, at the beginning of each top-level item, whether it can be passed over.
+
+    at: where the scanner begins; found: what was passed over; seen: what is left of a block
+    without its words -> where the first of them is; candidate: the block that the scanner is in,
+    as (start, end, what is left); patience: 0 for a text in which nothing is passed over.
+    """
+
+    __slots__ = ("at", "candidate", "found", "patience", "seen", "stencils", "text")
+
+    def __init__(self, text: str, begin: int, active: bool) -> None:
+        self.text = text
+        self.found: list[Stamp] = []
+        self.seen: dict[tuple[str, ...], int] = {}
+        self.stencils: list[Stencil] = []
+        self.candidate: tuple[int, int, tuple[str, ...]] | None = None
+        self.patience = _PATIENCE if active else 0
+        self.at = self.pass_over(begin)
+
+    def pass_over(self, at: int) -> int:
+        """The offset behind all blocks from `at` on that repeat earlier ones."""
+        while self.patience > 0:
+            begin = _BLANK.match(self.text, at).end()  # type: ignore[union-attr]  # always matches
+            if not self.text.startswith(_BEGIN, begin):
+                return at
+            end = self._stamped(begin)
+            if end is None:
+                return at
+            at = end + 1
+        return at
+
+    def item(self, end: int) -> None:
+        """An item was scanned that ends there: if it is the candidate, others may repeat it."""
+        if self.candidate is not None and self.candidate[1] == end:
+            self.seen[self.candidate[2]] = self.candidate[0]
+        self.candidate = None
+
+    def _stamped(self, begin: int) -> int | None:
+        for stencil in self.stencils:
+            match = stencil.pattern.match(self.text, begin)
+            if match is not None:
+                return self._pass(stencil, match)
+        close = self.text.find(_END, begin, begin + _LONGEST)
+        if close < 0:
+            return None
+        end = close + 2
+        kind = self.text.find('"', begin + len(_BEGIN))  # the type stays as it is
+        pieces = _WORDS.split(self.text[kind:end])
+        pieces[0] = self.text[begin:kind] + pieces[0]
+        fixed = tuple(pieces[::2])
+        first = self.seen.get(fixed)
+        if first is None:
+            self.candidate = (begin, end, fixed)
+            self.patience -= 1
+            return None
+        stencil = _stencil(first, pieces)
+        self.stencils = [stencil, *self.stencils[: _STENCILS - 1]]
+        match = stencil.pattern.match(self.text, begin)
+        return None if match is None else self._pass(stencil, match)
+
+    def _pass(self, stencil: Stencil, match: re.Match[str]) -> int:
+        if stencil is not self.stencils[0]:
+            self.stencils.remove(stencil)
+            self.stencils.insert(0, stencil)
+        self.patience = _PATIENCE
+        self.found.append((stencil, match.start(), match.end(), match.groups()))
+        return match.end()
+
+
+def _stencil(first: int, pieces: list[str]) -> Stencil:
+    """pieces: fixed texts and words in turn, of a later block of the shape."""
+    numbers = tuple(
+        word[0].isdigit() and not before.endswith(('"', "}"))
+        for before, word in zip(pieces[::2], pieces[1::2], strict=False)
+    )
+    parts = [re.escape(pieces[0])]
+    for number, fixed in zip(numbers, pieces[2::2], strict=True):
+        parts.append(f"({_NUMBER})(?![\\w.])" if number else f"({_STRING})")
+        parts.append(re.escape(fixed))
+    return Stencil(first, numbers, re.compile("".join(parts) + r"(?=\n)"))
+
+
+# ── what the words stand for ────────────────────────────────────────────────────────────
+
+
+Parse: TypeAlias = Callable[[Source, int, int], Block]
+"""Parses the block that stands between two offsets, known to have no fault."""
+
+
+class Shape:
+    """block: the one that was parsed; pattern: a copy of it whose constants are slots, in the
+    order of the words. The first word is the name, the last label of the block."""
+
+    __slots__ = ("block", "parse", "pattern")
+
+    def __init__(self, block: Block, pattern: Block, parse: Parse) -> None:
+        self.block = block
+        self.pattern = pattern
+        self.parse = parse
+
+
+class Stamped(Block):
+    """A block that was passed over; whoever asks for its body gets it parsed. words: in the order
+    of the slots of its shape."""
+
+    __slots__ = ("_parsed", "shape", "words")
+    shape: Shape
+    words: tuple[Word, ...]
+    _parsed: Body | None
+
+    def __init__(self, source: Source, stamp: Stamp, shape: Shape) -> None:
+        stencil, begin, end, texts = stamp
+        first, moved = shape.block, begin - shape.block.start
+        kind, name = first.labels
+        text = texts[0]
+        start = name.start + moved
+        labels = (
+            Label(source, kind.start + moved, kind.end + moved, kind.text),
+            Label(source, start, start + len(text) + 2, text),
+        )
+        words = [
+            int(word) if number else word
+            for word, number in zip(texts, stencil.numbers, strict=True)
+        ]
+        put = object.__setattr__
+        put(self, "source", source)
+        put(self, "start", begin)
+        put(self, "end", end)
+        put(self, "type", first.type)
+        put(self, "labels", labels)
+        put(self, "shape", shape)
+        put(self, "words", tuple(words))
+        put(self, "_parsed", None)
+
+    @property
+    def body(self) -> Body:
+        if self._parsed is not None:
+            return self._parsed
+        body = self.shape.parse(self.source, self.start, self.end).body
+        object.__setattr__(self, "_parsed", body)
+        return body
+
+    def has(self, name: str) -> bool:
+        """Whether the block has this argument; its body is not parsed for that."""
+        return name in self.shape.block.body.attributes
+
+
+def shape(stencil: Stencil, block: Block, parse: Parse) -> Shape | None:
+    """What the blocks of a stencil have in common, if each of its words is a constant (no key
+    or index) of the block, or its name."""
+    match = stencil.pattern.match(block.source.text, block.start)
+    if match is None or "~" in match.group() or block.body.blocks or len(block.labels) != 2:
+        return None
+    if any(name in block.body.attributes for name in ("for_each", "count")):
+        return None
+    name, spans = block.labels[1], [match.span(n + 1) for n in range(len(stencil.numbers))]
+    if not spans or spans[0] != (name.start + 1, name.end - 1):
+        return None
+    slots = {span: number for number, span in enumerate(spans)}
+    swapped: set[int] = set()
+    attributes = {key: _swap(item, slots, swapped) for key, item in block.body.attributes.items()}
+    if len(swapped) != len(spans) - 1:
+        return None
+    body = Body(block.source, block.body.start, block.body.end, attributes, ())
+    pattern = Block(block.source, block.start, block.end, block.type, block.labels, body)
+    return Shape(block, pattern, parse)
+
+
+def _swap(node: Any, slots: Mapping[tuple[int, int], int], swapped: set[int]) -> Any:
+    """The node with slots in the place of constants; the same node if it has none."""
+    if isinstance(node, tuple):
+        made = tuple(_swap(part, slots, swapped) for part in node)
+        return made if any(new is not old for new, old in zip(made, node, strict=True)) else node
+    if isinstance(node, Lit):
+        number = slots.get((node.start, node.end), slots.get((node.start + 1, node.end - 1)))
+        if number is None:
+            return node
+        swapped.add(number)
+        return Slot(node.source, node.start, node.end, number)
+    if not isinstance(node, Node):
+        return node
+    kept = "key" if isinstance(node, ObjectItem | Index) else ""
+    parts = [(name, getattr(node, name)) for name in node.__match_args__]
+    values = [part if name == kept else _swap(part, slots, swapped) for name, part in parts]
+    same = all(new is old for new, (_, old) in zip(values, parts, strict=True))
+    return node if same else type(node)(*values)

@@ -1,0 +1,188 @@
+"""From files to declared objects: time and memory for 10,000 topics, as ratios to `hcl2.loads`.
+
+hcl2 only reads the text and runs without Python's garbage collector; ours reads, checks and
+evaluates, in a process of its own, as a command does.
+"""
+
+from __future__ import annotations
+
+import gc
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import hcl2  # type: ignore[import-untyped]
+
+from kafkaform.cli.configuration import Inputs, read_configuration
+from kafkaform.provider.registry import Registry
+
+TOPICS, FILES, ROUNDS = 10_000, 40, 3
+
+HEAD = """\
+provider "kafka" {
+  bootstrap_servers = ["127.0.0.1:9092"]
+}
+
+variable "prefix" {
+  type    = string
+  default = "shop"
+}
+
+variable "large" {
+  type    = bool
+  default = true
+}
+
+locals {
+  day      = 86400000
+  defaults = { "min.insync.replicas" = "2", "segment.ms" = "3600000" }
+}
+"""
+
+
+def repeated(number: int) -> str:
+    """A topic as a generator writes them: with other words and numbers each time."""
+    return f"""
+resource "kafka_topic" "orders_{number}" {{
+  name               = "${{var.prefix}}.orders-{number:05}"
+  partitions         = var.large ? {number % 40 + 8} : {number % 5 + 1}
+  replication_factor = 3
+  owner              = "team-{number % 10}"
+
+  config = merge(local.defaults, {{
+    "retention.ms"   = "{(number % 30 + 1) * 86_400_000}"
+    "cleanup.policy" = "compact"
+  }})
+}}
+"""
+
+
+_KEYS = (
+    "retention.ms",
+    "segment.bytes",
+    "max.message.bytes",
+    "retention.bytes",
+    "flush.messages",
+    "file.delete.delay.ms",
+    "segment.index.bytes",
+)
+_FORMS = ('"{0}"', "local.day * {0}", "var.large ? {0} : 2", '"${{local.day}}"')
+
+
+def distinct(number: int) -> str:
+    """A topic whose words and marks follow each other as in no other one: what each of seven
+    configs is, a digit of the number to the base of four says."""
+    lines = [
+        f'    "{key}" = {_FORMS[number >> 2 * place & 3].format(number + 1)}\n'
+        for place, key in enumerate(_KEYS)
+    ]
+    return f"""
+resource "kafka_topic" "orders_{number}" {{
+  name       = "orders-{number:05}"
+  partitions = 12
+
+  config = {{
+{"".join(lines)}  }}
+}}
+"""
+
+
+def looped(numbers: Iterable[int]) -> str:
+    """One block for all topics, and the map that it goes through."""
+    items = "".join(
+        f'    "orders-{n:05}" = {{ partitions = {n % 40 + 8}, retention = "{n + 1}" }}\n'
+        for n in numbers
+    )
+    return f"""
+locals {{
+  topics = {{
+{items}  }}
+}}
+
+resource "kafka_topic" "orders" {{
+  for_each   = local.topics
+  name       = "${{var.prefix}}.${{each.key}}"
+  partitions = each.value.partitions
+  config     = merge(local.defaults, {{ "retention.ms" = each.value.retention }})
+}}
+"""
+
+
+def parts(write: Callable[[int], str]) -> list[str]:
+    """The texts of FILES files, with as many topics in each."""
+    size = TOPICS // FILES
+    return ["".join(map(write, range(first, first + size))) for first in range(0, TOPICS, size)]
+
+
+REPEATED, LOOPED = "one shape repeated", "for_each over a map"
+SHAPES: Mapping[str, Callable[[], list[str]]] = {
+    "all shapes distinct": lambda: parts(distinct),
+    REPEATED: lambda: parts(repeated),
+    LOOPED: lambda: [looped(range(TOPICS))],
+}
+
+
+class Cost(NamedTuple):
+    seconds: float
+    megabytes: float
+
+
+def ours(folder: Path) -> Cost:
+    """What a process of its own needs for a folder."""
+    command = [sys.executable, "-m", __name__, str(folder)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return Cost(*map(float, done.stdout.split()))
+
+
+def theirs(texts: list[str]) -> float:
+    """The seconds that hcl2 needs for the texts, with the garbage collector off."""
+    gc.collect()
+    gc.disable()
+    begun = time.process_time()
+    for text in texts:
+        hcl2.loads(text)
+    taken = time.process_time() - begun
+    gc.enable()
+    return taken
+
+
+def evaluate(folder: Path) -> Cost:
+    """Read and evaluate a folder in this process, from files to declared objects."""
+    begun = time.process_time()
+    desired = read_configuration(folder, Inputs(), Registry()).desired()
+    taken = time.process_time() - begun
+    assert len(desired.declared) == TOPICS, desired.diagnostics[:3]
+    return Cost(taken, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def write(folder: Path, texts: list[str]) -> Path:
+    folder.mkdir()
+    for number, text in enumerate([HEAD, *texts]):
+        (folder / f"part{number:02}.kf.hcl").write_text(text, "utf-8")
+    return folder
+
+
+def main() -> None:
+    print(f"{TOPICS:,} topics in {FILES} files, from text to objects; medians of {ROUNDS} runs")
+    hcl2.loads(HEAD)  # it builds its grammar at first
+    with tempfile.TemporaryDirectory() as root:
+        bases = {name: theirs([HEAD, *texts()]) for name, texts in SHAPES.items()}
+        for name, texts in SHAPES.items():
+            folder = write(Path(root, name.replace(" ", "-")), texts())
+            costs = [ours(folder) for _ in range(ROUNDS)]
+            taken = statistics.median(cost.seconds for cost in costs)
+            memory = max(cost.megabytes for cost in costs)
+            ratio = f"{taken / bases[name]:5.3f} x hcl2.loads ({bases[name]:.1f} s)"
+            print(f"{name:<20} {taken:6.2f} s = {ratio}   peak {memory:4.0f} MB")
+            if name == LOOPED:
+                print(f"{'':<29} = {taken / bases[REPEATED]:5.3f} x of {REPEATED}")
+
+
+if __name__ == "__main__":
+    print(*evaluate(Path(sys.argv[1])))

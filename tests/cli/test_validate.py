@@ -1,0 +1,92 @@
+"""`validate` for people and for programs, offline."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .here import Here
+
+PROVIDER = 'provider "kafka" {\n  bootstrap_servers = ["localhost:9092"]\n}\n'
+TOPIC = 'resource "kafka_topic" "a" {\n  name = "a"\n}\n'
+
+
+def test_a_sound_configuration(here: Here) -> None:
+    """People get one line, programs Terraform's report without diagnostics."""
+    here.write("main.kf.hcl", PROVIDER + TOPIC)
+    assert here.done("validate").out == "The configuration is valid: 1 object declared.\n"
+    assert here.json("validate", "-json") == {
+        "format_version": "1.0",
+        "valid": True,
+        "error_count": 0,
+        "warning_count": 0,
+        "diagnostics": [],
+    }
+
+
+def test_a_fault_for_programs(here: Here) -> None:
+    """A diagnostic has Terraform's members; bytes count from the file's start, columns in code
+    points, offsets in bytes of the snippet."""
+    text = PROVIDER + '# é\nresource "kafka_topic" "ä" {\n  name = "é"\n/* é */ partitons = 3\n}\n'
+    here.write("main.kf.hcl", text)
+    report = here.json("validate", "-json", code=1)
+    assert (report["valid"], report["error_count"], report["warning_count"]) == (False, 1, 0)
+    (fault,) = report["diagnostics"]
+    assert fault["severity"] == "error"
+    assert "partitons" in fault["summary"]
+    assert fault["advice"] == 'Did you mean "partitions"?'
+    start = fault["range"]["start"]
+    assert fault["range"]["filename"] == "main.kf.hcl"
+    assert (start["line"], start["column"]) == (7, 9)
+    data = text.encode()
+    assert data[start["byte"] : fault["range"]["end"]["byte"]] == b"partitons"
+    snippet = fault["snippet"]
+    assert snippet["code"] == "/* é */ partitons = 3"
+    assert snippet["context"] == 'resource "kafka_topic" "ä"'
+    assert (snippet["start_line"], snippet["values"]) == (7, [])
+    marked = slice(snippet["highlight_start_offset"], snippet["highlight_end_offset"])
+    assert snippet["code"].encode()[marked] == b"partitons"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['a = "x\n', "resource {}\n", "locals { a = nope() }\n", "provider kafka {", "\ufeffx=\n"],
+)
+def test_every_range_is_inside_its_file(here: Here, text: str) -> None:
+    """Offsets never leave the file or the snippet, whatever the error is."""
+    here.write("main.kf.hcl", text)
+    report = here.json("validate", "--json", code=1)
+    assert report["error_count"] == len(report["diagnostics"]) > 0
+    for fault in report["diagnostics"]:
+        start, end = fault["range"]["start"]["byte"], fault["range"]["end"]["byte"]
+        assert 0 <= start <= end <= len(text.encode())
+        code = fault["snippet"]["code"].encode()
+        marks = fault["snippet"]["highlight_start_offset"], fault["snippet"]["highlight_end_offset"]
+        assert 0 <= marks[0] <= marks[1] <= len(code)
+
+
+def test_what_stops_the_reading_is_json_too(here: Here) -> None:
+    """Programs find an unreadable variable file where they find every other fault."""
+    here.write("main.kf.hcl", PROVIDER + TOPIC)
+    report = here.json("validate", "-json", "-var-file=nope.kfvars.hcl", code=1)
+    assert "nope.kfvars.hcl" in report["diagnostics"][0]["summary"]
+    assert "nope.kfvars.hcl" in here.fails("validate", "-var-file=nope.kfvars.hcl")
+
+
+def test_a_fault_in_a_module(here: Here) -> None:
+    """The place is in the module's file, and its block is named."""
+    here.write("main.kf.hcl", PROVIDER + 'module "m" {\n  source = "./m"\n}\n')
+    here.write("m/main.kf.hcl", 'resource "kafka_topic" "t" {\n  name = "t"\n  nope = 1\n}\n')
+    (fault,) = here.json("validate", "-json", code=1)["diagnostics"]
+    assert fault["range"]["filename"] == "m/main.kf.hcl"
+    assert fault["snippet"]["context"] == 'resource "kafka_topic" "t"'
+
+
+def test_no_secret_is_in_the_report(here: Here) -> None:
+    """The line of a password is not repeated when something on it is wrong."""
+    here.write("main.kf.hcl", 'provider "kafka" {\n  sasl_password = "hunter2" + \n}\n' + TOPIC)
+    said = here.run("validate", "-json")
+    assert said.code == 1
+    assert "hunter2" not in said.out + said.err
+    assert json.loads(said.out)["diagnostics"]
