@@ -129,14 +129,26 @@ def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Conf
         secrets = resolve_secrets(references(config.config), configuration.secret)
         return registry.load(config.name).open(config.instance, config.config, secrets)
 
-    tree = load(files, partial(_module, root, folder))
+    tree = load(files, partial(_module, root, folder), partial(_own, folder))
     configuration = Configuration(folder, root, tree, inputs, registry, Asking(connect))
     return configuration
 
 
+def _own(folder: Path, where: str) -> str:
+    """The path of a module's folder as it is without links; "" is the folder itself."""
+    try:
+        found = os.path.relpath((folder / where).resolve(), folder.resolve())
+    except (OSError, RuntimeError, ValueError):  # which reading it will tell
+        return where
+    return "" if found == os.curdir else found
+
+
 def _module(root: Path, folder: Path, where: str) -> dict[str, bytes]:
     """The files of a module's folder. Raises OSError saying why it cannot be read."""
-    target = (folder / where).resolve()
+    try:
+        target = (folder / where).resolve()
+    except (RuntimeError, ValueError):
+        raise PermissionError("the path leads to itself, or is none") from None
     if not target.is_relative_to(root.resolve()):
         raise PermissionError(f"{where} leads out of the root of the configuration")
     return read_folder(root, target)

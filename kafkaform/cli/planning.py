@@ -10,7 +10,6 @@ from ..audit.event import seconds, timestamp
 from ..audit.index import Index, pending
 from ..core.address import matches
 from ..core.change import Action, BlockKind
-from ..core.dataclass import replace
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import Report

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..language.confined import confined
+from ..language.limits import LIMITS
 from ..language.tree import is_read
 
 
@@ -22,6 +23,8 @@ def read_folder(root: Path, folder: Path) -> dict[str, bytes]:
     for path in sorted(folder.iterdir()):
         if not is_read(path.name) or path.is_dir():
             continue
+        if len(files) >= LIMITS.files:
+            raise PermissionError(f"a folder may hold {LIMITS.files:,} configuration files")
         try:
             files[path.name] = read.content(path.name)
         except FileNotFoundError:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..core.value import SecretRef
 from ..syntax.nodes import Call, Expression
+from .bounds import conversion_cost, cost_of_types, shallow
 from .code import Code, Context, Env, failing
 from .convert import CONVERSION, convert
 from .faults import HIDDEN, ConvertFault, EvalError, FunctionFault, LimitError, LimitFault, near
@@ -89,19 +90,39 @@ class _Caller:
         node, function = self.node, self.function
         if node.expand and (fault := _arity_fault(node, function, len(given))) is not None:
             raise fault
-        marks, cost, arguments = UNMARKED, 1, []
+        cost = 1 + sum(self._cost(index, value) for index, value in enumerate(given))
+        env.budget.charge(cost, node)  # before anything is computed
+        if function.unifies:
+            env.budget.charge(_unified(given), node)
+        marks, arguments = UNMARKED, []
         for index, value in enumerate(given):
             argument, own = self._prepared(index, value)
-            if argument is not value and isinstance(argument, Composite):
-                cost += (CONVERSION - 1) * argument.size
             arguments.append(argument)
             marks |= own
-            cost += _cost(argument, function)
-        env.budget.charge(cost, node)
         result = self._called(arguments, bool(marks))
         self._check(result)
-        env.budget.charge(_cost(result, function), node)
+        env.budget.charge(_look(result, function), node)
         return with_marks(result, marks)
+
+    def _param(self, index: int) -> Param:
+        params = self.function.params
+        param = params[index] if index < len(params) else self.function.rest
+        assert param is not None  # the number of arguments was checked
+        return param
+
+    def _cost(self, index: int, given: Val) -> int:
+        """Steps that an argument takes: to convert it, to take marks off, to look through it."""
+        value = unmark(given)[0]
+        if not isinstance(value, Composite):
+            return _look(value, self.function)
+        shallow(value, self._place(index))
+        param = self._param(index)
+        cost = conversion_cost(value, param.type) + _look(value, self.function)
+        if param.deep:
+            cost += cost_of_types(value)
+        if not self.function.passes and marks_of(value):
+            cost += value.work
+        return cost
 
     def _place(self, index: int | None) -> Expression:
         if index is None or not self.node.args:
@@ -110,10 +131,7 @@ class _Caller:
 
     def _prepared(self, index: int, value: Val) -> tuple[Val, Marks]:
         """The argument as the function takes it, and the marks taken off."""
-        function = self.function
-        params = function.params
-        param = params[index] if index < len(params) else function.rest
-        assert param is not None  # the number of arguments was checked
+        function, param = self.function, self._param(index)
         try:
             value = convert(value, param.type)
         except ConvertFault as fault:
@@ -170,10 +188,20 @@ class _Caller:
             )
 
 
-def _cost(argument: Val, function: Function) -> int:
-    """Steps for looking through an argument; characters beyond ASCII take longer to tell apart."""
-    if isinstance(argument, str):
-        return len(argument) // (function.characters if argument.isascii() else 1)
-    if isinstance(argument, SEQUENCES):
-        return function.cost * len(argument.items)
-    return function.cost * len(argument.fields) if isinstance(argument, FIELDS) else 0
+def _unified(given: Sequence[Val]) -> int:
+    """Steps for bringing arguments of different types to one."""
+    values = [value for each in given if isinstance(value := unmark(each)[0], Composite)]
+    same = len({value.type for value in values}) < 2
+    return 0 if same else sum(map(cost_of_types, values))
+
+
+def _look(value: Val, function: Function) -> int:
+    """Steps for looking at an argument or result; characters beyond ASCII take longer to tell
+    apart."""
+    if isinstance(value, str):
+        return int(len(value) / (function.characters if value.isascii() else 1))
+    if not isinstance(value, Composite):
+        return 0
+    if not function.deep:
+        return function.cost * len(value.items if isinstance(value, SEQUENCES) else value.fields)
+    return cost_of_types(value) if function.cost == CONVERSION else function.cost * value.work

@@ -54,10 +54,12 @@ ITEM = "*"
 @dataclass(frozen=True, slots=True)
 class Context:
     """What compiling a node needs. builders: by node class; bound: names of enclosing
-    `for`s; templates: how many templates that evaluate each other lie around it."""
+    `for`s; templates: how many templates that evaluate each other lie around it; budget: of
+    constants."""
 
     functions: Mapping[str, Function]
     builders: Mapping[type, Callable[[Any, Context], Code]]
+    budget: Budget
     bound: frozenset[str] = frozenset()
     templates: int = 0
 

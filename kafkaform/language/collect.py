@@ -1,44 +1,70 @@
-"""Gathers the diagnostics of a run, so that one mistake shows up once."""
+"""Gathers the diagnostics of a run, so that one mistake shows up once, and a flood stays short."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..core.dataclass import replace
-from ..core.diagnostics import Diagnostic, Diagnostics, Range
+from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity
+from .limits import Budget
 
 SAME_PLACE = 3
 """How many faults of one place are shown, such as those of the instances of one block."""
+SHOWN = 1_000
+"""How many errors are shown, and how many warnings."""
+FAULT = 100
+"""Steps that a fault takes; telling many takes longer than finding them."""
+_SENTENCE, _TEXT = 500, 2_000
+"""Characters of one sentence, and of what a rule says; names and keys can be a megabyte."""
 
 
 class Collector:
-    """Add faults, then take `diagnostics`."""
+    """Add faults, then take `diagnostics`. budget: pays for the faults of evaluation."""
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
         self._found: dict[tuple[object, ...], Diagnostic] = {}
         self._shown: Counter[tuple[object, ...]] = Counter()
         self._hidden: Counter[tuple[object, ...]] = Counter()
+        self._told: Counter[Severity] = Counter()
         self._static: set[Range] = set()
 
-    def add(self, fault: Diagnostic) -> None:
-        """A fault of evaluation; left out if the text alone showed one at the same place."""
-        if fault.range is not None and fault.range in self._static:
-            return
+    def add(
+        self, fault: Diagnostic, located: Callable[[Diagnostic], Diagnostic] | None = None
+    ) -> None:
+        """A fault of evaluation; left out if the text alone showed one at the same place.
+        located: adds where its values come from, if it is to be shown."""
+        if fault.range is None or fault.range not in self._static:
+            self._add(fault, located)
+        if self._budget.fault(FAULT):
+            self._found[()] = Diagnostic(
+                Severity.ERROR,
+                "The configuration has too many faults",
+                "Evaluation ended here.",
+                fault.range,
+                fault.excerpt,
+            )
+
+    def add_static(self, faults: Iterable[Diagnostic]) -> None:
+        """Faults that the text alone shows."""
+        for fault in faults:
+            if fault.range is None or fault.range not in self._static:
+                self._add(fault, None)
+            if fault.range is not None:
+                self._static.add(fault.range)
+
+    def _add(self, fault: Diagnostic, located: Callable[[Diagnostic], Diagnostic] | None) -> None:
+        fault = clipped(fault)
         place = (fault.range, fault.severity)
         key = (*place, fault.summary, fault.detail)
         if key in self._found or (fault.range is not None and self._shown[place] >= SAME_PLACE):
             self._hidden[place] += 1
             return
-        self._shown[place] += 1
-        self._found[key] = fault
-
-    def add_static(self, faults: Iterable[Diagnostic]) -> None:
-        """Faults that the text alone shows."""
-        for fault in faults:
-            self.add(fault)
-            if fault.range is not None:
-                self._static.add(fault.range)
+        self._told[fault.severity] += 1
+        if self._told[fault.severity] <= SHOWN:
+            self._shown[place] += 1
+            self._found[key] = fault if located is None else clipped(located(fault))
 
     @property
     def diagnostics(self) -> Diagnostics:
@@ -51,7 +77,34 @@ class Collector:
                 words = "It happens once more" if more == 1 else f"It happens {more} times more"
                 fault = replace(fault, detail=f"{fault.detail} {words} here.".strip())
             shown.append(fault)
-        return tuple(sorted(shown, key=_place))
+        rest = [_rest(severity, count - SHOWN) for severity, count in self._told.items()]
+        return (*sorted(shown, key=_place), *(one for one in rest if one is not None))
+
+
+def _rest(severity: Severity, count: int) -> Diagnostic | None:
+    if count <= 0:
+        return None
+    what = severity.value if count == 1 else f"{severity.value}s"
+    return Diagnostic(severity, f"{count:,} more {what} {'is' if count == 1 else 'are'} not shown")
+
+
+def clipped(fault: Diagnostic) -> Diagnostic:
+    """The fault in a few lines, whatever the names in it are."""
+    if max(map(len, (fault.summary, fault.detail, fault.advice, fault.address or ""))) > _SENTENCE:
+        fault = replace(
+            fault,
+            summary=_cut(fault.summary, _SENTENCE),
+            detail=_cut(fault.detail, _TEXT),
+            advice=_cut(fault.advice, _SENTENCE),
+            address=None if fault.address is None else _cut(fault.address, _SENTENCE),
+        )
+    if any(len(line) > _SENTENCE for line in fault.context):
+        fault = replace(fault, context=tuple(_cut(line, _SENTENCE) for line in fault.context))
+    return fault
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]}…"
 
 
 def _place(fault: Diagnostic) -> tuple[str, int, int]:

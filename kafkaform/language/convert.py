@@ -8,12 +8,13 @@ from typing import Any
 
 from ..core.schema import ANY, Type
 from ..core.value import FrozenMap, SecretRef, Value
-from .faults import ConvertFault
+from .faults import ConvertFault, Deferred, Poisoned
 from .numbers import number_text, parse_number
 from .types import describe, describe_value, has_any, plain
 from .unify import unify
 from .values import (
     SEQUENCES,
+    Composite,
     Computed,
     ListVal,
     MapVal,
@@ -28,9 +29,16 @@ from .values import (
     with_marks,
 )
 
-CONVERSION = 12
-"""Steps that converting one element takes; finding a common type is not cheap."""
+CONVERSION = 5
+"""Steps that converting one element takes, of those at any level."""
 
+_KINDS: Mapping[type[Composite], str] = {
+    TupleVal: "tuple",
+    ListVal: "list",
+    SetVal: "set",
+    ObjectVal: "object",
+    MapVal: "map",
+}
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -46,7 +54,19 @@ def convert(value: Val, want: Type) -> Val:
         return Null(_concrete(value.type, plain(want)))
     if isinstance(value, Computed):
         raise value.defer()
+    if isinstance(value, Composite) and fits(value, want):
+        return value
     return _CONVERSIONS[kind](value, want)
+
+
+def fits(value: Composite, want: Type) -> bool:
+    """Whether a value is already what `convert` would make of it."""
+    if _KINDS[type(value)] != want.kind:
+        return False
+    try:
+        return value.type == want == plain(want) and not isinstance(value.sealed, Computed)
+    except (Poisoned, Deferred):  # a part cannot be had, which may not matter
+        return False
 
 
 def _refuse(value: Val, want: Type) -> ConvertFault:
@@ -85,8 +105,6 @@ def _bool(value: Val, want: Type) -> Val:
 
 def _sequence(value: Val, want: Type) -> Val:
     element = want.element or ANY
-    if isinstance(value, ListVal | SetVal) and value.type == want == plain(want):
-        return value
     if not isinstance(value, SEQUENCES):
         raise _refuse(value, want)
     if not value.items and element == ANY:
@@ -99,8 +117,6 @@ def _sequence(value: Val, want: Type) -> Val:
 
 def _map(value: Val, want: Type) -> Val:
     element = want.element or ANY
-    if isinstance(value, MapVal) and value.element == element == plain(element):
-        return value
     if not isinstance(value, MapVal | ObjectVal):
         raise _refuse(value, want)
     if not value.fields and element == ANY and isinstance(value, MapVal):

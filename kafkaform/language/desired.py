@@ -6,7 +6,7 @@ everything in that order → removed, moved, import → checks → the whole che
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ..core.canonical import digest
 from ..core.dataclass import dataclass
@@ -29,7 +29,6 @@ from .functions.files import Read, recording
 from .functions.spec import Function
 from .graph import graph
 from .lifecycle import Instructions, check_instructions, instructions
-from .limits import Budget
 from .modules import Folders, Module, link, with_modules
 from .outputs import root_output
 from .providers import ProviderInfo
@@ -57,11 +56,15 @@ __all__ = [
 ]
 
 
-def load(files: Mapping[str, bytes], folders: Folders | None = None) -> Tree:
+def load(
+    files: Mapping[str, bytes], folders: Folders | None = None, own: Callable[[str], str] = str
+) -> Tree:
     """Parse a folder, and those of the modules that it calls. files: name without folder ->
-    content; folders: reads another folder."""
+    content; folders: reads another folder; own: the one name of a folder that has several."""
     tree = load_folder(files)
-    return tree if folders is None else with_modules(tree, folders)
+    if folders is None:
+        return tree
+    return with_modules(tree, folders, own, sum(map(len, files.values())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +113,19 @@ def _evaluated(
     computed: Settled | None,
     query: Query | None,
 ) -> Built:
-    faults, reads = Collector(), dict[str, str]()
-    linked = link(tree, tuple(schemas.providers))
-    uses = AllUses()
+    reads = dict[str, str]()
     table = function_table(None if read is None else recording(read, reads))
+    context = make_context(table)
+    faults, uses = Collector(context.budget), AllUses()
+    linked = link(tree, tuple(schemas.providers))
     faults.add_static((*tree.diagnostics, *linked.faults))
     faults.add_static(_unknown(linked.root, schemas))
     faults.add_static(_misnamed(linked.root, schemas, table, uses))
-    context = make_context(table)
     variables = resolve(tree, linked.root.found.variables, inputs, context)
     for fault in variables.diagnostics:
         faults.add(fault)
     order = graph(linked.root, schemas.types, schemas.data, uses)
-    run = Run(order, schemas, context, Budget(), faults, variables, query, computed or {})
+    run = Run(order, schemas, context, context.budget, faults, variables, query, computed or {})
     evaluate(run)
     check_variables(run)
     declared = _declared(run)

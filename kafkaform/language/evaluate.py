@@ -10,6 +10,7 @@ from .access import compile_attr, compile_index, compile_item, compile_legacy, c
 from .calls import compile_call
 from .code import Code, Context
 from .functions.spec import Function
+from .limits import Budget
 from .loops import compile_for_object, compile_for_tuple, compile_splat
 from .operators import (
     compile_binary,
@@ -50,4 +51,4 @@ BUILDERS: Mapping[type, Callable[[Any, Context], Code]] = {
 
 def context(functions: Mapping[str, Function]) -> Context:
     """The context for top-level expressions. `context.code(node)(env)` evaluates one."""
-    return Context(functions, BUILDERS)
+    return Context(functions, BUILDERS, Budget())

@@ -10,14 +10,14 @@ from ..core.diagnostics import Diagnostic
 from ..syntax.nodes import Attribute
 from .arguments import Report, deferred_fault
 from .blocks import header
+from .bounds import bounded
 from .checks import compile_check, evaluate_check
 from .code import Code, Env
 from .data import DataPlan, compile_data, evaluate_data
 from .declarations import ModuleBlock, ResourceBlock
 from .expand import instances
-from .faults import Deferred, EvalError, LimitError, Poisoned, as_diagnostic, error
+from .faults import Deferred, EvalError, LimitError, Place, Poisoned, as_diagnostic, error
 from .graph import Node, address_of_node, place_of
-from .limits import LIMITS
 from .modules import Module
 from .origins import located
 from .outputs import output_value
@@ -27,9 +27,11 @@ from .rules import compile_rules
 from .run import Run, enter, explicit_needs, needs_of
 from .scope import Found
 from .shaped import evaluate_shaped, shaped
-from .values import Composite, size_of
 from .variables import declaration_faults, deprecation, validate, value_of
 from .within import Scope
+
+NODE, MODULE = 10, 100
+"""Steps for evaluating a local value, a block and the like, and for an instance of a module."""
 
 
 def evaluate(run: Run) -> None:
@@ -42,10 +44,32 @@ def evaluate(run: Run) -> None:
         run.faults.add(_cycle_fault(run, cycle))
     looping = {node for cycle in run.graph.cycles for node in cycle}
     for node in run.graph.order:
-        evaluator = _compiled(run, node)
+        if run.budget.spent:
+            return
+        evaluator, place = _compiled(run, node), place_of(node, run.graph.modules)
         for scope in run.scopes[node.steps]:
-            scope.needs[node.name] = needs_of(run, node, scope)
-            evaluator(scope, node in looping)
+            fault = _attempted(run, node, scope, partial(evaluator, scope, node in looping), place)
+            if fault is not None:
+                scope.report(fault)
+                evaluator(scope, True)
+
+
+def _attempted(
+    run: Run, node: Node, scope: Scope, evaluate: Callable[[], None], place: Place
+) -> Diagnostic | None:
+    """Evaluate a node in one instance of its module; the fault if that would take too much."""
+    try:
+        run.budget.charge(NODE, place)
+        needs = scope.needs[node.name] = needs_of(run, node, scope)
+        run.budget.charge(len(needs), place)
+        evaluate()
+    except LimitError as fault:
+        return as_diagnostic(fault, context=[f"while evaluating {node}"])
+    except RecursionError:
+        return error(place, f"{node} is nested too deeply", "Collections lie inside each other.")
+    except Poisoned:
+        scope.needs.setdefault(node.name, frozenset())
+    return None
 
 
 def _cycle_fault(run: Run, cycle: tuple[Node, ...]) -> Diagnostic:
@@ -85,17 +109,7 @@ def _local(run: Run, module: Module, name: str) -> Evaluator:
 
 def _value(item: Attribute, code: Code, scope: Scope, what: str) -> Found:
     try:
-        scope.budget.charge(1, item)
-        value = code(scope.env)
-        if size_of(value) > LIMITS.size or (
-            isinstance(value, Composite) and value.depth > LIMITS.depth
-        ):
-            raise LimitError(
-                item,
-                f"The local value {item.name} is too large",
-                f"{LIMITS.size:,} elements and characters, {LIMITS.depth} levels are the limit.",
-            )
-        return value
+        return bounded(code(scope.env), item, f"The local value {item.name}")
     except EvalError as fault:
         scope.report(as_diagnostic(fault, context=[f"while evaluating {what}"]))
         return Poisoned()
@@ -208,6 +222,7 @@ def _instances(
             call.argument("for_each"), call.argument("count"), run.context, scope.env
         ):
             scope.budget.instance(call.block)
+            scope.budget.charge(MODULE, call.block)
             path = (*scope.path, f"module.{call.name}{bracketed(one.key)}")
             inside = Scope(child, path, run.budget, run.faults.add, run.resources[child.steps],
                            run.settled, scope, one.roots, inherited)  # fmt: skip
@@ -227,7 +242,7 @@ def _instances(
 
 
 def _reporter(run: Run, scope: Scope) -> Report:
-    return lambda fault: run.faults.add(located(fault, scope))
+    return lambda fault: run.faults.add(fault, lambda found: located(found, scope))
 
 
 def _output(run: Run, module: Module, name: str) -> Evaluator:

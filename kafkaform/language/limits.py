@@ -8,16 +8,19 @@ from .faults import LimitError, Place, Poisoned
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """elements: of one collection; instances: of all resources and modules together; calls:
-    `module` blocks, counted in every module that has them; steps: expressions
-    evaluated and elements handled in a run; characters: of one string; size: characters and
-    elements of one whole value; depth: collections inside each other; digits: of a number."""
+    """files: of one folder; elements: of one collection; instances: of all resources and modules
+    together; calls: `module` blocks, counted in every module that has them; steps: expressions
+    evaluated and elements handled in a run; characters: of one string; parts: elements of one
+    whole value, at all levels; size: the same with all characters; depth: collections inside each
+    other; digits: of a number."""
 
+    files: int = 10_000
     elements: int = 100_000
     instances: int = 200_000
     calls: int = 1_000
     steps: int = 5_000_000
     characters: int = 1024 * 1024
+    parts: int = 1_000_000
     size: int = 32 * 1024 * 1024
     depth: int = 100
     digits: int = 1_000
@@ -48,6 +51,18 @@ class Budget:
                 f"A run may take {LIMITS.steps:,} steps; loops inside loops are the usual cause.",
                 "Compute the value once in a local value, or split the configuration.",
             )
+
+    def fault(self, steps: int) -> bool:
+        """Take steps away for a fault; whether these were the last ones."""
+        if self.spent:
+            return False
+        self.left -= steps
+        return self.spent
+
+    @property
+    def spent(self) -> bool:
+        """Whether no steps are left, so that nothing more is evaluated."""
+        return self.left < 0
 
     def instance(self, place: Place) -> None:
         """Count one more instance of a resource. Raises LimitError over the limit."""

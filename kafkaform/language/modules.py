@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from ..core.dataclass import dataclass, field, replace
 from ..core.diagnostics import Diagnostic, Diagnostics
+from ..syntax.limits import ALL_FILES_BYTES
 from ..syntax.nodes import Block
 from .addresses import spelled
 from .blocks import attribute, header
@@ -42,9 +43,11 @@ class Module:
 
     def walk(self) -> Iterator[Module]:
         """This module and all below it, callers first."""
-        yield self
-        for child in self.children.values():
-            yield from child.walk()
+        waiting = [self]
+        while waiting:
+            module = waiting.pop()
+            yield module
+            waiting.extend(reversed(module.children.values()))
 
     def label(self, name: str) -> str:
         """How messages name something of this module: `module.a.local.x`."""
@@ -54,9 +57,14 @@ class Module:
 # ── reading folders ─────────────────────────────────────────────────────────────────────
 
 
-def with_modules(root: Tree, read: Folders) -> Tree:
-    """The tree with every folder that its module blocks name, directly or through others."""
+def with_modules(root: Tree, read: Folders, own: Callable[[str], str], size: int) -> Tree:
+    """The tree with every folder that its module blocks name, directly or through others.
+
+    own: the one name of a folder that has several, since paths may lead through links; size: bytes
+    of the root folder's files.
+    """
     modules: dict[str, Tree] = {}
+    names: dict[str, str] = {}
     faults: list[Diagnostic] = []
     waiting = [("", root)]
     while waiting:
@@ -65,14 +73,23 @@ def with_modules(root: Tree, read: Folders) -> Tree:
             source = local_source(block)
             if source is None:
                 continue
-            where = folder_of(folder, source)
+            spelling = folder_of(folder, source)
+            if spelling in names:
+                continue
+            where = names[spelling] = own(spelling)
             if where in modules or where == "":
                 continue
             try:
-                modules[where] = load(read(where), where)
+                files = read(where) if len(names) <= LIMITS.calls else {}
             except OSError as fault:
                 faults.append(_unreadable(block, fault))
                 continue
+            size += sum(map(len, files.values()))
+            if size > ALL_FILES_BYTES or len(names) > LIMITS.calls:
+                faults.append(_too_large(block))
+                waiting = []
+                break
+            modules[where] = load(files, where)
             waiting.append((where, modules[where]))
     below = [fault for tree in modules.values() for fault in tree.diagnostics]
     digests = {
@@ -83,6 +100,7 @@ def with_modules(root: Tree, read: Folders) -> Tree:
         digests=digests,
         diagnostics=(*root.diagnostics, *below, *faults),
         modules=modules,
+        names=names,
     )
 
 
@@ -103,6 +121,14 @@ def folder_of(caller: str, source: str) -> str:
     """The folder that `source` names in a module whose own folder is `caller`; "" is the root."""
     found = posixpath.normpath(posixpath.join(caller, source))
     return "" if found == "." else found
+
+
+def _too_large(block: Block) -> Diagnostic:
+    return error(
+        header(block),
+        "The modules of the configuration are too large",
+        f"All files together may have {ALL_FILES_BYTES:,} bytes, in {LIMITS.calls:,} folders.",
+    )
 
 
 def _unreadable(block: Block, fault: OSError) -> Diagnostic:
@@ -188,7 +214,8 @@ def _folder(caller: Module, call: ModuleBlock, tree: Tree, faults: list[Diagnost
             )
         )
         return None
-    where = folder_of(caller.folder, call.source)
+    spelling = folder_of(caller.folder, call.source)
+    where = tree.names.get(spelling, spelling)
     if where in caller.folders:
         faults.append(
             error(

@@ -23,14 +23,16 @@ from ..syntax.nodes import (
     operands,
 )
 from . import numbers
+from .bounds import cost_of_types, shallow
 from .code import Code, Context, Env, literal
-from .convert import CONVERSION, convert
+from .convert import convert
 from .faults import ConvertFault, EvalError, LimitError, Place
-from .types import describe, describe_value
+from .types import describe, describe_value, spelled
 from .unify import unify
 from .values import (
     NULL,
     UNMARKED,
+    Composite,
     Computed,
     Marks,
     Null,
@@ -40,10 +42,10 @@ from .values import (
     equal,
     marks_of,
     sealed,
-    size_of,
     type_of,
     unmark,
     with_marks,
+    work_of,
 )
 
 
@@ -214,7 +216,8 @@ def _logic(step: Binary, left: Side, right: Side, _: Env) -> Val:
 def _equality(step: Binary, left: Side, right: Side, env: Env) -> Val:
     one, other = _sides(left, right)
     marks = marks_of(one) | marks_of(other)
-    env.budget.charge(2 * min(size_of(one), size_of(other)), step)
+    env.budget.charge(2 * min(work_of(one), work_of(other)), step)
+    shallow(one, step.left), shallow(other, step.right)
     if not (isinstance(unmark(one)[0], Null) or isinstance(unmark(other)[0], Null)):
         for side, place in ((one, step.left), (other, step.right)):
             if isinstance(sealed(side), SecretRef):
@@ -267,10 +270,7 @@ def compile_cond(node: Cond, context: Context) -> Code:
         if isinstance(chosen, EvalError):
             raise chosen
         marks |= outer_marks(first) | outer_marks(second)
-        result = _as_both(node, chosen, first, second)
-        if result is not chosen:
-            env.budget.charge(CONVERSION * size_of(result), node)
-        return with_marks(result, marks)
+        return with_marks(_as_both(node, chosen, first, second, env), marks)
 
     return run
 
@@ -298,11 +298,11 @@ def truth_of(value: Val, place: Place) -> bool:
 def _unlike(one: Type, other: Type) -> str:
     words = describe(one), describe(other)
     if words[0] == words[1]:
-        words = str(one), str(other)
+        words = spelled(one), spelled(other)
     return f"One is {words[0]}, the other is {words[1]}."
 
 
-def _as_both(node: Cond, chosen: Val, first: Side, second: Side) -> Val:
+def _as_both(node: Cond, chosen: Val, first: Side, second: Side, env: Env) -> Val:
     """The chosen side as the type that both sides share."""
     if isinstance(first, EvalError) or isinstance(second, EvalError):
         return chosen
@@ -310,9 +310,12 @@ def _as_both(node: Cond, chosen: Val, first: Side, second: Side) -> Val:
         return chosen
     if any(isinstance(side, Computed) for side in (first, second)):
         return chosen
-    kinds = [type_of(side) for side in (first, second)]
+    kinds = [type_of(shallow(side, node)) for side in (first, second)]
     if kinds[0] == kinds[1]:
         return chosen
+    for side in (unmark(first)[0], unmark(second)[0]):
+        if isinstance(side, Composite):
+            env.budget.charge(cost_of_types(side), node)
     shared = unify(kind for kind in kinds if kind != ANY)  # of a null without a type
     try:
         if shared is not None:

@@ -6,6 +6,7 @@ from ..core.dataclass import replace
 from ..core.resource import Output
 from ..core.value import SecretRef
 from .arguments import Report
+from .bounds import bounded
 from .code import Code, Env
 from .convert import lower
 from .declarations import OutputBlock
@@ -40,7 +41,7 @@ def output_value(
         return Poisoned()
     try:
         env.budget.charge(1, block.value)
-        value = code(env)
+        value = bounded(code(env), block.value, f'The output "{block.name}"')
     except EvalError as fault:
         report(as_diagnostic(fault, context=[f"while evaluating {what}"]))
         return Poisoned()

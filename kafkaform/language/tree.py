@@ -18,7 +18,8 @@ class Tree:
     """configuration: in order of file names, override files merged into the others; values: files
     of variable values that are read without being asked for, weakest first; digests: file name ->
     SHA-256 of its content; terraform: the files are Terraform's; modules: folder, seen from this
-    one -> what it holds, for every folder that a module names (of the root only)."""
+    one -> what it holds, for every folder that a module names (of the root only); names: how
+    modules spell their folders -> the folders' own names there."""
 
     configuration: tuple[File, ...]
     values: tuple[File, ...]
@@ -26,6 +27,7 @@ class Tree:
     diagnostics: Diagnostics = ()
     terraform: bool = False
     modules: Mapping[str, Tree] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -123,6 +123,36 @@ _NAMES = {
     "tuple": "a list",
     "any": "any value",
 }
+
+
+_SPELLED = 200
+"""Characters of a type in a message."""
+
+
+def spelled(kind: Type) -> str:
+    """A type as it is written, or its beginning if it is long."""
+    text = ""
+    for piece in _pieces(kind):
+        text += piece
+        if len(text) > _SPELLED:
+            return f"{text[:_SPELLED]}…"
+    return text
+
+
+def _pieces(kind: Type) -> Iterator[str]:
+    if kind.element is not None:
+        yield f"{kind.kind}("
+        yield from _pieces(kind.element)
+        yield ")"
+    elif kind.kind in ("object", "tuple"):
+        parts = kind.fields.items() if kind.kind == "object" else (("", i) for i in kind.items)
+        yield "object({" if kind.kind == "object" else "tuple(["
+        for number, (name, part) in enumerate(parts):
+            yield (", " if number else "") + (f"{name} = " if name else "")
+            yield from _pieces(part)
+        yield "})" if kind.kind == "object" else "])"
+    else:
+        yield kind.kind
 
 
 def describe(kind: Type) -> str:

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Sequence
 from ..core.schema import ANY, STRING, Type
 from ..core.value import FrozenMap
 
+COMPARED = 100
+"""So many types are compared with each other to find the best of them."""
+
 _PRIMITIVES = frozenset({"string", "number", "bool"})
 _SAFE = {("number", "string"), ("bool", "string")}
 _UNSAFE = _SAFE | {("string", "number"), ("string", "bool")}
@@ -166,7 +169,8 @@ _FAMILIES = (
 
 def _preferred(types: Sequence[Type], unsafe: bool) -> Type | None:
     """The first of the types, most general ones first, that all others convert to."""
-    order = sorted(types, key=lambda kind: sum(_compare(other, kind) < 0 for other in types))
+    some = types[:COMPARED]
+    order = sorted(some, key=lambda kind: sum(_compare(other, kind) < 0 for other in some))
     for wanted in order:
         if _reached(wanted, types, unsafe):
             return wanted

@@ -9,14 +9,14 @@ are computed once, so that a big collection may be looked at from each of its in
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from ..core.dataclass import dataclass
 from ..core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, map_of, object_of, set_of
 from ..core.value import SecretRef
-from .faults import Deferred
+from .faults import Deferred, Poisoned
 
 Marks: TypeAlias = frozenset[str]
 UNMARKED: Marks = frozenset()
@@ -24,6 +24,8 @@ SENSITIVE = "sensitive"
 """Not to be shown."""
 SECRET = "secret"
 """Came from a sensitive variable: not to be shown, nor stored anywhere."""
+CHARACTERS_PER_STEP = 16
+"""Copying is cheap, but memory is not."""
 
 
 Of = TypeVar("Of")
@@ -51,6 +53,11 @@ class Composite:
         """What is inside; each container says it itself."""
         raise NotImplementedError
 
+    @property
+    def sound(self) -> Iterable[Val]:
+        """The children that can be had."""
+        return self.children
+
     @once
     def marks(self) -> Marks:
         """All marks anywhere inside."""
@@ -62,6 +69,21 @@ class Composite:
         return 1 + sum(map(size_of, self.children))
 
     @once
+    def work(self) -> int:
+        """Steps for one look at all of it: the elements of all levels, each time they occur."""
+        return 1 + sum(map(work_of, self.sound))
+
+    @once
+    def variety(self) -> int:
+        """How many types the elements of one collection have, the largest number inside."""
+        parts = [unmark(child)[0] for child in self.sound]
+        inside = max((part.variety for part in parts if isinstance(part, Composite)), default=0)
+        try:
+            return max(inside, len(set(map(type_of, parts))))
+        except (Poisoned, Deferred):
+            return inside
+
+    @once
     def sealed(self) -> SecretRef | Computed | None:
         """A part inside that may be passed on but not looked at, if there is one."""
         parts = (sealed(child) for child in self.children)
@@ -69,7 +91,7 @@ class Composite:
 
     @once
     def depth(self) -> int:
-        return 1 + max((c.depth for c in self.children if isinstance(c, Composite)), default=0)
+        return 1 + max(map(depth_of, self.sound), default=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +150,11 @@ class ObjectVal(Composite):
     @property
     def children(self) -> Iterable[Val]:
         return self.fields.values()
+
+    @property
+    def sound(self) -> Iterable[Val]:
+        whole = isinstance(self.fields, dict)  # unlike the outputs of a module
+        return self.children if whole else list(_obtainable(self.fields))
 
     @once
     def type(self) -> Type:
@@ -244,6 +271,31 @@ def size_of(value: Val) -> int:
     if isinstance(value, Composite):
         return value.size
     return size_of(value.value) if isinstance(value, Marked) else 1
+
+
+def depth_of(value: Val) -> int:
+    """How many collections lie inside each other."""
+    if isinstance(value, Composite):
+        return value.depth
+    return depth_of(value.value) if isinstance(value, Marked) else 0
+
+
+def work_of(value: Val) -> int:
+    """Steps for one look at all of a value."""
+    if isinstance(value, Composite):
+        return value.work
+    if isinstance(value, str):
+        return 1 + len(value) // CHARACTERS_PER_STEP
+    return work_of(value.value) if isinstance(value, Marked) else 1
+
+
+def _obtainable(fields: Mapping[str, Val]) -> Iterator[Val]:
+    for name in fields:
+        try:
+            value = fields[name]
+        except (Poisoned, Deferred):
+            continue
+        yield value
 
 
 def sealed(value: Val) -> SecretRef | Computed | None:

@@ -11,6 +11,7 @@ from ..core.value import SecretRef, Value
 from ..syntax.nodes import Expression, Lit
 from ..syntax.parse import parse_expression
 from .blocks import attribute, header
+from .bounds import bounded, conversion_cost
 from .code import Context, Env, literal
 from .convert import convert, lower
 from .declarations import VariableBlock
@@ -18,19 +19,19 @@ from .faults import (
     ConvertFault,
     Deferred,
     EvalError,
+    LimitError,
     Place,
     Poisoned,
     as_diagnostic,
     error,
 )
 from .given import PREFIX, TERRAFORM_PREFIX, Given, Inputs, VarFile, gather
-from .limits import Budget
 from .references import references
 from .rules import broken, compile_rules
 from .scope import Found, Space, Unset
 from .tree import Tree
 from .types import Default, parse_type
-from .values import SECRET, SENSITIVE, Marked, Null, Val, marks_of, unmark, with_marks
+from .values import SECRET, SENSITIVE, Marked, Null, Val, marks_of, unmark, with_marks, work_of
 
 __all__ = [
     "Inputs",
@@ -93,6 +94,8 @@ def resolve(
                 faults.append(_unset(block, tree.terraform))
         except EvalError as fault:
             faults.append(as_diagnostic(fault, context=[f"while reading var.{name}"]))
+        except Poisoned:
+            continue
     for block in blocks.values():
         faults.extend(validate(block, values, context))
     known = {name: value for name, value in values.items() if not isinstance(value, Exception)}
@@ -144,6 +147,8 @@ def declaration_faults(block: VariableBlock, context: Context) -> Iterator[Diagn
             value_of(block, None, header(block.block), "", context)
         except EvalError as fault:
             yield as_diagnostic(fault, context=[f"while reading var.{block.name}"])
+        except Poisoned:
+            return
 
 
 def _refers(node: Expression, name: str) -> bool:
@@ -179,6 +184,7 @@ def _value(block: VariableBlock, source: Given | None, context: Context) -> Val:
         given = _given(block, source, context)
         value = value_of(block, given, source.place, source.origin, context)
     if not _is_secret(block):
+        context.budget.charge(work_of(value), header(block.block))
         return value
     bare = unmark(value)[0]
     return Marked(bare, frozenset({SENSITIVE, SECRET}), SecretRef("variable", block.name))
@@ -200,7 +206,12 @@ def value_of(
         raise EvalError(place, f'The variable "{block.name}" cannot be null')
     hide = _is_secret(block) or bool(marks_of(value))
     try:
+        bounded(value, place, f'The value of the variable "{block.name}"')
+        context.budget.charge(conversion_cost(value, kind), place)
         value = convert(value, kind)
+    except LimitError as fault:
+        fault.hide = hide
+        raise
     except ConvertFault as fault:
         by = f" (given by {origin})" if origin else ""
         raise EvalError(
@@ -243,7 +254,7 @@ def _constant(block: VariableBlock, node: Expression, context: Context) -> Val:
 
 def constant(node: Expression, context: Context) -> Val:
     """The value of an expression that refers to nothing. Raises EvalError."""
-    return context.code(node)(Env({}, {}, Budget()))
+    return context.code(node)(Env({}, {}, context.budget))
 
 
 def default_reader(context: Context) -> Default:
@@ -251,7 +262,9 @@ def default_reader(context: Context) -> Default:
 
     def read(node: Expression, kind: Type) -> Value:
         try:
-            return lower(convert(constant(node, context), kind))
+            value = bounded(constant(node, context), node, "The default")
+            context.budget.charge(conversion_cost(value, kind) + work_of(value), node)
+            return lower(convert(value, kind))
         except ConvertFault as fault:
             raise EvalError(node, "The default does not fit its type", f"Here {fault}.") from None
 
@@ -267,7 +280,7 @@ def validate(
     """An error for each validation that does not hold. values: of all variables of its module."""
     if isinstance(values.get(block.name), Poisoned):
         return
-    env = Env({"var": Space("variable", values)}, {}, Budget())
+    env = Env({"var": Space("variable", values)}, {}, context.budget)
     rules = compile_rules(block.validations, context)
     for rule, compiled in zip(block.validations, rules, strict=True):
         try:

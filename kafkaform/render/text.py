@@ -11,8 +11,6 @@ import os.path
 import re
 from decimal import Decimal
 
-from rich.cells import cell_len
-
 from ..core.canonical import number_text
 from ..core.value import FrozenMap, SecretRef, Value
 
@@ -134,7 +132,11 @@ def dotted(path: tuple[str, ...]) -> str:
 
 def cells(text: str) -> int:
     """How many terminal columns the text takes."""
-    return len(text) if text.isascii() else cell_len(text)
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # a table of all wide characters
+
+    return cell_len(text)
 
 
 def pad(text: str, width: int) -> str:

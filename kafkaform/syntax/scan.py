@@ -81,6 +81,7 @@ class _Scanner:
         while self.at < size:
             if len(self.tokens) > limits.TOKENS:
                 self._stop(self.at, complaints.TOO_COMPLEX)
+                self.item_ends.clear()  # what is refused is not parsed
             if self.mistakes > limits.DIAGNOSTICS or self.at >= size:
                 return
             _STEPS[self.frames[-1].frame](self)

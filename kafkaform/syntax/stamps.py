@@ -19,8 +19,10 @@ Word: TypeAlias = str | int
 _BEGIN, _END = 'resource "', "\n}\n"
 _LONGEST = 20_000
 """Characters of a block that is worth the look."""
-_STENCILS = 4
+_STENCILS = 16
 """Shapes that are tried, the last used one first."""
+_ROOM = 40_000
+"""Characters of all blocks that become patterns in a file; each costs 6 microseconds."""
 _PATIENCE = 200
 """After so many blocks that repeat nothing a file is taken for handwritten."""
 
@@ -56,10 +58,11 @@ class Stamper:
 
     at: where the scanner begins; found: what was passed over; seen: what is left of a block
     without its words -> where the first of them is; candidate: the block that the scanner is in,
-    as (start, end, what is left); patience: 0 for a text in which nothing is passed over.
+    as (start, end, what is left); patience: 0 for a text in which nothing is passed over; room:
+    what is left of _ROOM.
     """
 
-    __slots__ = ("at", "candidate", "found", "patience", "seen", "stencils", "text")
+    __slots__ = ("at", "candidate", "found", "patience", "room", "seen", "stencils", "text")
 
     def __init__(self, text: str, begin: int, active: bool) -> None:
         self.text = text
@@ -68,6 +71,7 @@ class Stamper:
         self.stencils: list[Stencil] = []
         self.candidate: tuple[int, int, tuple[str, ...]] | None = None
         self.patience = _PATIENCE if active else 0
+        self.room = _ROOM
         self.at = self.pass_over(begin)
 
     def pass_over(self, at: int) -> int:
@@ -105,6 +109,9 @@ class Stamper:
         if first is None:
             self.candidate = (begin, end, fixed)
             self.patience -= 1
+            return None
+        self.room -= end - begin
+        if self.room < 0:
             return None
         stencil = _stencil(first, pieces)
         self.stencils = [stencil, *self.stencils[: _STENCILS - 1]]

@@ -288,7 +288,7 @@ def test_outputs(folder: Folder) -> None:
     assert "id = (known after apply)" in folder.done("plan").out
     folder.done("apply", "-auto-approve")
     (row,) = json.loads(folder.done("show", "-json").out)["resources"]
-    assert folder.done("output", "-raw", "id").out == row["id"] + "\n"
+    assert folder.done("output", "-raw", "id").out == row["id"]
     assert folder.done("output").out == (
         f'hidden = {SENSITIVE}\nid = "{row["id"]}"\nmany = ["x", "y"]\n'
     )

@@ -81,15 +81,16 @@ def test_a_conversation(folder: Here, tmp_path: Path) -> None:
     terminal.type("[local.names[0],\n")
     terminal.wait_for("… ")
     terminal.type("7]\n")
-    terminal.wait_for('"a",\n  7,\n]')
+    terminal.wait_for('"a",\n  7,\n]\n> ')
     terminal.type("nope\n")
     terminal.wait_for('Nothing is named "nope"')
+    terminal.wait_for("is a text.\n> ")
     terminal.type("[1,\n")
     terminal.wait_for("[1,\n… ")
     terminal.type("\x03")
     terminal.wait_for("[1,\n… \n> ")
     terminal.type('"still ${1 + 1}"\n')
-    terminal.wait_for('"still 2"')
+    terminal.wait_for('"still 2"\n> ')
     terminal.type("exit\n")
     assert terminal.end() == 0
     history = state / "kafkaform" / "console_history"
@@ -98,6 +99,6 @@ def test_a_conversation(folder: Here, tmp_path: Path) -> None:
 
     again = at_the_keyboard(folder, state)
     again.type("\x1b[A\x1b[A\n")  # arrow up twice: the line before `exit`
-    again.wait_for('"still 2"\n')
+    again.wait_for('"still 2"\n> ')
     again.type("\x04")
     assert again.end() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -90,3 +91,17 @@ def test_no_secret_is_in_the_report(here: Here) -> None:
     assert said.code == 1
     assert "hunter2" not in said.out + said.err
     assert json.loads(said.out)["diagnostics"]
+
+
+def test_the_report_in_the_documents(here: Here) -> None:
+    """docs/commands.md shows what comes out for the line that it shows."""
+    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
+    shown = json.loads(page.split("```json\n", 1)[1].split("```", 1)[0])
+    code = shown["diagnostics"][0]["snippet"]["code"]
+    text = f'resource "kafka_topic" "orders" {{\n  name = "orders"\n{code}\n}}\n'
+    here.write("main.kf.hcl", text)
+    here.write("provider.kf.hcl", PROVIDER)
+    report = here.json("validate", "-json", code=1)
+    for each in (report, shown):
+        assert each["diagnostics"][0].pop("detail").startswith("It takes name, partitions, ")
+    assert report == shown

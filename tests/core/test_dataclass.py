@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import dataclasses
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
@@ -181,3 +183,16 @@ def test_nothing_is_compiled_before_it_is_used(monkeypatch: pytest.MonkeyPatch) 
     assert compiled == ["__init__"]
     assert first == ours(1) and first < second
     assert compiled == ["__init__", "__eq__", "__lt__"]
+
+
+def test_all_of_kafkaform_uses_them() -> None:
+    """No module takes `dataclass`, `field` or `replace` from the standard library: such a class
+    would cost its half a millisecond, and could not inherit from the others."""
+    root = Path(__file__).resolve().parents[2]
+    ours = {"dataclass", "field", "replace"}
+    for path in [*root.glob("kafkaform/**/*.py"), *root.glob("providers/**/*.py")]:
+        if path == Path(module.__file__):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module == "dataclasses":
+                assert not ours & {name.name for name in node.names}, path.relative_to(root)

@@ -135,6 +135,10 @@ ACCEPTED: Mapping[str, Callable[[], str]] = {
     "templates": lambda: fill("x${a}", 'a = "', '"\n', 150_000),
     "flush heredoc": lambda: fill("  ${a}\n", "a = <<-E\n", "E\n", 200_000),
     "labels": lambda: fill('"x" ', "a ", "{}\n", 500_000),
+    "repeated blocks": lambda: fill('resource "a" "b" {\n  c = 1\n}\n'),
+    "pairs of blocks": lambda: "".join(
+        f'resource "a" "b{n}" {{ # {"1 " * 4000}x{n // 2}\n}}\n' for n in range(375)
+    ),
     "attributes": lambda: numbered("a{} = b.c[0] ? 1 : 2\n", 10_000),
 }
 """Large, but within the limits; hundreds of thousands of tokens, where there are many."""

@@ -68,3 +68,9 @@ def test_hidden_characters_are_pointed_out(name: str, parsed: Parsed) -> None:
 def test_large_but_legal(name: str, parsed: Parsed) -> None:
     """What lies just inside the limits is accepted, as quickly."""
     assert parsed(name)[2] == []
+
+
+def test_names_are_used_once() -> None:
+    """Every text of the tables is asked for by a name of its own."""
+    names = [*bombs.REFUSED, *bombs.WARNED, *bombs.ACCEPTED]
+    assert len(names) == len(set(names))

@@ -56,6 +56,7 @@ FUNCTIONS = (
         "The expected value; an error unless the actual one equals it.",
         _equal,
         (value("actual", null=True), value("expected", null=True)),
+        unifies=True,
     ),
     Function(
         "assumenotnull",

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from ...core.schema import ANY, NUMBER, STRING
-from ..convert import convert
+from ..convert import CONVERSION, convert
 from ..faults import FunctionFault, LimitFault
 from ..limits import LIMITS
 from ..numbers import Number, add
@@ -221,6 +221,7 @@ FUNCTIONS = (
         (),
         value("lists"),
         passes=True,
+        unifies=True,
     ),
     Function(
         "contains",
@@ -229,7 +230,11 @@ FUNCTIONS = (
         (value("list"), value("value", null=True)),
     ),
     Function(
-        "distinct", "The list without elements that occurred before.", _distinct, (any_list(),)
+        "distinct",
+        "The list without elements that occurred before.",
+        _distinct,
+        (any_list(),),
+        cost=2,
     ),
     Function(
         "element",
@@ -245,6 +250,7 @@ FUNCTIONS = (
         _flatten,
         (value("list"),),
         passes=True,
+        cost=2,
     ),
     Function(
         "index",
@@ -265,6 +271,7 @@ FUNCTIONS = (
         "The values whose key, at the same position, is in the last list.",
         _matchkeys,
         (any_list("values"), any_list("keys"), any_list("search")),
+        cost=CONVERSION,
     ),
     Function(
         "one",

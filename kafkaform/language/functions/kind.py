@@ -90,5 +90,6 @@ FUNCTIONS = (
         (),
         Param("values", ANY, null=True),
         passes=True,
+        unifies=True,
     ),
 )

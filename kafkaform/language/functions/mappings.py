@@ -107,7 +107,7 @@ FUNCTIONS = (
         "The value under the key, or the default if there is none.",
         _lookup,
         (value("map"), string("key")),
-        Param("default", null=True, marked=True),
+        Param("default", null=True, marked=True, deep=True),
         passes=True,
         cost=0,
     ),

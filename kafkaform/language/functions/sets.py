@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from ...core.schema import ANY, BOOL, Type, list_of, set_of
-from ..convert import convert
+from ..convert import CONVERSION, convert
 from ..faults import FunctionFault, LimitFault
 from ..limits import LIMITS
 from ..unify import unify
@@ -69,6 +69,7 @@ FUNCTIONS = (
         _operation(Keys.intersection),
         (any_set(),),
         any_set("sets"),
+        cost=CONVERSION,
     ),
     Function(
         "setproduct",
@@ -77,12 +78,14 @@ FUNCTIONS = (
         (),
         value("sets"),
         passes=True,
+        cost=CONVERSION,
     ),
     Function(
         "setsubtract",
         "The elements of the first set that are not in the second.",
         _operation(Keys.difference),
         (any_set("from"), any_set("remove")),
+        cost=CONVERSION,
     ),
     Function(
         "setsymmetricdifference",
@@ -90,6 +93,7 @@ FUNCTIONS = (
         _operation(Keys.symmetric_difference),
         (any_set(),),
         any_set("sets"),
+        cost=CONVERSION,
     ),
     Function(
         "setunion",
@@ -97,5 +101,6 @@ FUNCTIONS = (
         _operation(Keys.union),
         (any_set(),),
         any_set("sets"),
+        cost=CONVERSION,
     ),
 )

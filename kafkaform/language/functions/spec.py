@@ -13,12 +13,14 @@ from ..values import Val
 class Param:
     """null: null is a legal argument; marked: the function treats marks itself, otherwise they
     are taken off the argument (with the inner ones, unless the function `passes` its arguments
-    on) and put on the result."""
+    on) and put on the result; deep: the function looks through it, though it only passes other
+    arguments on."""
 
     name: str
     type: Type = ANY
     null: bool = False
     marked: bool = False
+    deep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,9 @@ class Function:
     """doc: one sentence for the documentation; call: takes converted arguments, raises
     FunctionFault, ConvertFault or ValueError; rest: any number of further arguments; passes: only
     moves its arguments around, so that they may hold secrets and computed attributes; cost: steps
-    for each element of its arguments; characters: how many of them it handles in a step."""
+    for each element of its arguments, of all levels unless it passes them on in one step each;
+    unifies: brings its arguments to one type; characters: how many of them it handles in a
+    step."""
 
     name: str
     doc: str
@@ -35,7 +39,13 @@ class Function:
     rest: Param | None = None
     passes: bool = False
     cost: int = 1
-    characters: int = 8
+    unifies: bool = False
+    characters: float = 8
+
+    @property
+    def deep(self) -> bool:
+        """Whether it looks at what is inside the elements of its arguments, too."""
+        return self.cost > 1 or (self.cost == 1 and not self.passes)
 
     def usage(self) -> str:
         """How to call it: `join(separator, lists...)`."""

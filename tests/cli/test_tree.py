@@ -1,0 +1,67 @@
+"""The tree of commands: loaded by need, completed by shells, spelled as Terraform's users do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kafkaform.cli.arguments import command_path, normalise
+from kafkaform.cli.commands import COMMANDS
+from kafkaform.cli.tree import commands
+
+
+def test_every_command_loads() -> None:
+    """Each entry of the table names a function or a group, and has a help text of its own."""
+    root = commands()
+    assert list(root.commands) == list(COMMANDS)
+    for name, command in root.commands.items():
+        assert command.name == name
+        assert command.help, name
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (["plan", "-input=false"], ["plan", "--no-input"]),
+        (["plan", "-input=true"], ["plan", "--input"]),
+        (["fmt", "--write=false", "-list=true"], ["fmt", "--no-write", "--list"]),
+        (["plan", "-out=false"], ["plan", "--out=false"]),
+        (["plan", "-var", "x=false"], ["plan", "--var", "x=false"]),
+        (["-chdir=x", "validate", "-json"], ["--chdir=x", "validate", "--json"]),
+        (["sandbox", "logs", "-n5"], ["sandbox", "logs", "-n5"]),
+        (["plan", "--", "-out=x"], ["plan", "--", "-out=x"]),
+    ],
+)
+def test_terraforms_spellings(line: list[str], words: list[str]) -> None:
+    """One dash is as good as two, and flags with an opposite take true and false."""
+    assert normalise(line, commands()) == words
+
+
+def test_the_command_that_a_line_names() -> None:
+    """Advice names the command with its groups, whatever flags stand before it."""
+    assert command_path(["-chdir=x", "state", "mv", "a"], commands()) == "kafkaform state mv"
+    assert command_path(["nope"], commands()) == "kafkaform"
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("kafkaform va", "validate"), ("kafkaform fmt --ch", "--check"), ("kafkaform state m", "mv")],
+)
+def test_completion(typed: str, offered: str) -> None:
+    """What a shell asks for when Tab is pressed."""
+    wanted = {
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split()) - 1),
+        "_KAFKAFORM_COMPLETE": "complete_bash",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "kafkaform"],
+        env={**os.environ, **wanted},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == [offered]
