@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -52,14 +53,26 @@ def _report(faults: Diagnostics, errors: int, tree: Tree | None) -> str:
     # Loading it takes time that a sound configuration need not pay.
     from ..render.diagnostics import diagnostic_data
 
-    blocks = list(_blocks(tree)) if tree else []
+    # Of the blocks only those that a fault may be in are looked for: both can be many.
+    files = {item.range.file for item in faults if item.range is not None}
+    blocks = [block for block in _blocks(tree) if block.source.name in files] if tree else []
+    places = sorted((block.range.file, block.range.start_byte, n) for n, block in enumerate(blocks))
+
+    def around(place: Range | None) -> str | None:
+        """The header of the top-level block that a place is in: `resource "kafka_topic" "a"`."""
+        at = bisect(places, (place.file, place.start_byte, len(blocks))) if place else 0
+        block = blocks[places[at - 1][2]] if at else None
+        if block is None or place is None or not _holds(block.range, place):
+            return None
+        return " ".join((block.type, *(f'"{label.text}"' for label in block.labels)))
+
     return dumps(
         {
             "format_version": "1.0",
             "valid": not errors,
             "error_count": errors,
             "warning_count": len(faults) - errors,
-            "diagnostics": [diagnostic_data(item, _around(item.range, blocks)) for item in faults],
+            "diagnostics": [diagnostic_data(item, around(item.range)) for item in faults],
         }
     )
 
@@ -71,14 +84,5 @@ def _blocks(tree: Tree) -> Iterator[Block]:
         yield from _blocks(module)
 
 
-def _around(place: Range | None, blocks: Sequence[Block]) -> str | None:
-    """The header of the top-level block that a place is in: `resource "kafka_topic" "a"`."""
-    for block in blocks:
-        outer = block.range
-        if (
-            place
-            and outer.file == place.file
-            and outer.start_byte <= place.start_byte <= outer.end_byte
-        ):
-            return " ".join((block.type, *(f'"{label.text}"' for label in block.labels)))
-    return None
+def _holds(outer: Range, place: Range) -> bool:
+    return outer.file == place.file and outer.start_byte <= place.start_byte <= outer.end_byte

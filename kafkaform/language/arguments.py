@@ -11,6 +11,7 @@ from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 from ..syntax import nodes
 from ..syntax.nodes import Block, Body, Expression
 from .blocks import Spot, header
+from .bounds import shallow
 from .code import Code, Context, Env
 from .convert import convert, lower
 from .dynamic import Each, compile_dynamic, describe_key, iterations
@@ -29,6 +30,7 @@ from .values import (
     sealed,
     unmark,
     unmark_deep,
+    work_of,
 )
 
 Report = Callable[[Diagnostic], None]
@@ -184,9 +186,12 @@ def evaluate_arguments(
     found: dict[str, Value] = dict(arguments.base)
     sound, poisoned = True, None
     for argument in arguments.given:
-        name = argument.attribute.name
+        name, place = argument.attribute.name, argument.node.value
         try:
-            value = _argument(argument, argument.code(env))
+            given = argument.code(env)
+            if given.__class__ not in _PLAIN:
+                env.budget.charge(2 * work_of(shallow(given, place)), place)
+            value = _argument(argument, given)
         except Poisoned as poison:
             poisoned = poison
         except EvalError as fault:
@@ -194,10 +199,9 @@ def evaluate_arguments(
             report(as_diagnostic(fault, context=[f"while evaluating {where}.{name}"]))
         except Deferred as deferred:
             sound = False
-            report(deferred_fault(argument.node.value, deferred, f"{where}.{name}"))
+            report(deferred_fault(place, deferred, f"{where}.{name}"))
         else:
-            if value is not None:
-                found[name] = value
+            found[name] = found[name] if value is None else value
     try:
         made = _blocks(arguments, env, report, where)
         found.update(made or {})
@@ -276,7 +280,7 @@ def _rule_faults(arguments: Arguments, found: dict[str, Value]) -> Iterator[Diag
             given = "It is null." if name in places else ""
             yield error(place, f'{arguments.title} needs "{name}"', given, attribute.doc)
     for one, other in arguments.schema.conflicts:
-        if one in places and other in places and _both(found, one, other):
+        if {one, other} <= places.keys() and None not in (found[one], found[other]):
             first, second = places[one].node, places[other].node
             yield error(
                 second,
@@ -284,10 +288,6 @@ def _rule_faults(arguments: Arguments, found: dict[str, Value]) -> Iterator[Diag
                 f'"{first.name}" is given at {first.range}.',
                 "Keep one of them.",
             )
-
-
-def _both(found: dict[str, Value], one: str, other: str) -> bool:
-    return found[one] is not None and found[other] is not None
 
 
 def _argument(argument: Argument, value: Val) -> Value:

@@ -199,7 +199,8 @@ def _look(value: Val, function: Function) -> int:
     """Steps for looking at an argument or result; characters beyond ASCII take longer to tell
     apart."""
     if isinstance(value, str):
-        return int(len(value) / (function.characters if value.isascii() else 1))
+        many = function.characters if value.isascii() else min(function.characters, 1)
+        return int(len(value) / many)
     if not isinstance(value, Composite):
         return 0
     if not function.deep:

@@ -7,12 +7,17 @@ from collections.abc import Callable, Mapping
 from ..core.diagnostics import Diagnostics
 from ..core.value import SecretRef
 from ..syntax.format import format
+from ..syntax.nodes import Expression
 from ..syntax.parse import parse_expression
 from ..syntax.write import is_identifier, quote, write_value
+from .bounds import bounded
 from .check import Names, check_expression
+from .code import Env
+from .collect import clipped
 from .convert import lower
 from .desired import Built
 from .faults import Deferred, EvalError, Poisoned, as_diagnostic
+from .limits import LIMITS, Budget
 from .references import AllUses
 from .values import (
     FIELDS,
@@ -24,11 +29,16 @@ from .values import (
     SetVal,
     TupleVal,
     Val,
+    size_of,
+    work_of,
 )
 
 SOURCE = "console"
 HIDDEN = "(sensitive value)"
 LATER = "(known after apply)"
+PARTS = 20_000
+"""Elements of a value, at all levels, that are shown."""
+UNKNOWN = "(not known: it depends on something that has faults, or that is not set)"
 
 Evaluator = Callable[[str], tuple[str | None, Diagnostics]]
 """An expression -> its value as text, or None and why not."""
@@ -48,16 +58,26 @@ def evaluator(built: Built) -> Evaluator:
         unknown = tuple(check_expression(node, names))
         if unknown:
             return None, unknown
+        if run.budget.spent:
+            return UNKNOWN, ()
         try:
-            return shown(run.context.code(node)(run.root.env)), ()
+            env = Env(run.root.env.roots, {}, Budget())
+            return shown(_showable(run.context.code(node)(env), node)), ()
         except EvalError as fault:
-            return None, (as_diagnostic(fault),)
+            return None, (clipped(as_diagnostic(fault)),)
         except Deferred:
             return LATER, ()
         except Poisoned:
-            return "(not known: it depends on something that has faults, or that is not set)", ()
+            return UNKNOWN, ()
 
     return evaluate
+
+
+def _showable(value: Val, node: Expression) -> Val:
+    if work_of(value) > PARTS or size_of(value) > LIMITS.characters:
+        advice = "Show a part of it, or its length."
+        raise EvalError(node, "The value is too large to be shown", advice=advice)
+    return bounded(value, node, "The value")
 
 
 def shown(value: Val) -> str:

@@ -42,13 +42,13 @@ def evaluate(run: Run) -> None:
                       run.settled, variables=dict(run.variables.values)))  # fmt: skip
     for cycle in run.graph.cycles:
         run.faults.add(_cycle_fault(run, cycle))
-    looping = {node for cycle in run.graph.cycles for node in cycle}
     for node in run.graph.order:
         if run.budget.spent:
             return
         evaluator, place = _compiled(run, node), place_of(node, run.graph.modules)
         for scope in run.scopes[node.steps]:
-            fault = _attempted(run, node, scope, partial(evaluator, scope, node in looping), place)
+            task = partial(evaluator, scope, node in run.graph.looping)
+            fault = _attempted(run, node, scope, task, place)
             if fault is not None:
                 scope.report(fault)
                 evaluator(scope, True)

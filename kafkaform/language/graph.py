@@ -45,12 +45,14 @@ class Ref:
 @dataclass(frozen=True, slots=True)
 class Graph:
     """refs: what the expressions of each node refer to; order: all nodes, each after what it
-    needs; cycles: closed chains; needs: node -> the nodes that it needs directly."""
+    needs; cycles: closed chains; looping: what is in one; needs: node -> the nodes that it needs
+    directly."""
 
     refs: Mapping[Node, tuple[Ref, ...]]
     needs: Mapping[Node, tuple[Node, ...]]
     order: tuple[Node, ...]
     cycles: tuple[tuple[Node, ...], ...]
+    looping: frozenset[Node]
     modules: Mapping[tuple[str, ...], Module]
 
 
@@ -82,8 +84,8 @@ def graph(root: Module, types: Collection[str], data: Collection[str], uses: All
     for node in needs:
         if extra := _extra(node, root):
             needs[node] = (*needs[node], *extra)
-    order, cycles = ordered(needs)
-    return Graph(refs, needs, tuple(order), tuple(map(tuple, cycles)), modules)
+    order, cycles, looping = ordered(needs)
+    return Graph(refs, needs, tuple(order), tuple(map(tuple, cycles)), looping, modules)
 
 
 def _sources(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ..core.dataclass import dataclass
@@ -186,27 +186,46 @@ def _inside(each: Expression) -> tuple[Step, ...]:
 Name = TypeVar("Name", bound=Hashable)
 
 
-def ordered(graph: Mapping[Name, Iterable[Name]]) -> tuple[list[Name], list[list[Name]]]:
-    """All names, each after what it needs, and the cycles: each as a closed chain of names.
-    graph: name -> what it needs; needed names that the graph lacks are passed over."""
+_ROOM = 100_000
+"""Names in all cycles that are told; a few hundred names can have a million cycles."""
+
+
+def ordered(
+    graph: Mapping[Name, Iterable[Name]],
+) -> tuple[list[Name], list[list[Name]], frozenset[Name]]:
+    """All names, each after what it needs; the cycles, each as a closed chain of names; and all
+    names that are in one. graph: name -> what it needs; needed names that it lacks are passed
+    over."""
     order: list[Name] = []
     cycles: list[list[Name]] = []
+    looping: set[Name] = set()
     done: set[Name] = set()
+    room = _ROOM
     for start in graph:
         if start in done:
             continue
-        path: dict[Name, Iterator[Name]] = {start: iter(graph[start])}
+        path, place, waiting, lowest = [start], {start: 0}, [iter(graph[start])], [len(graph)]
         while path:
-            current = next(reversed(path))
-            for needed in path[current]:
-                if needed in path:
-                    names = list(path)
-                    cycles.append([*names[names.index(needed) :], needed])
+            for needed in waiting[-1]:
+                if needed in place:
+                    lowest[-1] = min(lowest[-1], place[needed])
+                    if room > 0:
+                        cycles.append([*path[place[needed] :], needed])
+                        room -= len(cycles[-1])
                 elif needed in graph and needed not in done:
-                    path[needed] = iter(graph[needed])
+                    place[needed] = len(path)
+                    path.append(needed)
+                    waiting.append(iter(graph[needed]))
+                    lowest.append(len(graph))
                     break
             else:
-                path.pop(current)
+                current, low = path.pop(), lowest.pop()
+                at = place.pop(current)
+                if low <= at:
+                    looping.add(current)
+                if low < at:
+                    lowest[-1] = min(lowest[-1], low)
+                waiting.pop()
                 done.add(current)
                 order.append(current)
-    return order, cycles
+    return order, cycles, frozenset(looping)

@@ -22,6 +22,7 @@ from .arguments import (
     fit,
 )
 from .blocks import attribute, header
+from .bounds import shallow
 from .code import Code, Context, Env
 from .convert import lift
 from .declarations import ResourceBlock
@@ -30,7 +31,7 @@ from .faults import Deferred, EvalError, Poisoned, Skipped, as_diagnostic, error
 from .rules import Rule, broken_rules, compile_rules
 from .scope import Fixed
 from .types import plain
-from .values import Computed, Null, ObjectVal, TupleVal, Val, marks_of
+from .values import Computed, Null, ObjectVal, TupleVal, Val, marks_of, work_of
 
 Settled = Mapping[str, FrozenMap]
 """str(address) -> attributes that the server has set."""
@@ -217,7 +218,8 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
     address = Address(base.type, base.name, instance.key, site.path)
     inner = env if not instance.roots else Env({**env.roots, **instance.roots}, {}, env.budget)
     try:
-        env.budget.charge(1 + 2 * len(plan.arguments.given), plan.block.block)
+        cost = 1 + 2 * len(plan.arguments.given) + len(site.needs)
+        env.budget.charge(cost, plan.block.block)
         if plan.before and (faults := [*broken_rules(plan.before, str(address), inner)]):
             for fault_of_rule in faults:
                 report(fault_of_rule)
@@ -246,6 +248,7 @@ _META_TYPES = {"owner": STRING, "labels": _LABELS, "prevent_destroy": BOOL, "ado
 
 def _meta(name: str, meta: Meta, env: Env) -> Value:
     value = meta.code(env)
+    env.budget.charge(2 * work_of(shallow(value, meta.node)), meta.node)
     if marks_of(value):
         raise EvalError(meta.node, f'A sensitive value cannot go into "{name}"')
     kind = _META_TYPES[name]

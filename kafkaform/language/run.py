@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ..core.address import Address
 from ..core.dataclass import dataclass, field, replace
@@ -16,7 +16,7 @@ from .collect import Collector
 from .data import DataInfo, Query
 from .declarations import Declarations, ResourceBlock
 from .faults import EvalError, Poisoned, Skipped, as_diagnostic, error, near
-from .graph import Graph, Node, address_of_node
+from .graph import Graph, Node, address_of_node, place_of
 from .limits import Budget
 from .providers import ProviderInfo, unconfigured
 from .resources import (
@@ -98,7 +98,10 @@ def needs_of(run: Run, node: Node, scope: Scope) -> frozenset[Address]:
         assert seen is not None
         word, _, name = ref.name.partition(".")
         if word == "module":
-            needs |= _module_needs(seen, name, ref.output)
+            instances = seen.children.get(name, {})
+            if not isinstance(instances, Poisoned):
+                run.budget.charge(len(instances), place_of(node, run.graph.modules))
+                needs |= _module_needs(instances.values(), ref.output)
         elif ref.name in seen.needs and (word in ("local", "var", "data")):
             needs |= seen.needs[ref.name]
         elif Address(word, name) in seen.module.found.resources:
@@ -108,10 +111,9 @@ def needs_of(run: Run, node: Node, scope: Scope) -> frozenset[Address]:
     return frozenset(needs)
 
 
-def _module_needs(scope: Scope, name: str, output: str | None) -> frozenset[Address]:
-    children = scope.children.get(name, {})
+def _module_needs(instances: Iterable[Scope], output: str | None) -> frozenset[Address]:
     needs: set[Address] = set()
-    for child in () if isinstance(children, Poisoned) else children.values():
+    for child in instances:
         wanted = child.module.found.outputs if output is None else (output,)
         for one in wanted:
             needs |= child.needs.get(f"output.{one}", frozenset())
@@ -128,10 +130,10 @@ def explicit_needs(run: Run, scope: Scope, block: Block) -> set[Address]:
         scope.report(as_diagnostic(fault))
         return needs
     for address, node in listed:
-        known = [str(one) for one in found.resources] + [f"module.{m}" for m in found.modules]
-        if str(replace(address, key=None)) in known or _is_call(address, found):
+        if replace(address, key=None) in found.resources or _is_call(address, found):
             needs.add(address.below(scope.path))
         else:
+            known = [*map(str, found.resources), *(f"module.{name}" for name in found.modules)]
             advice = near(str(address.resource), known)
             scope.report(error(node, f"{address} is not declared", advice=advice))
     return needs

@@ -20,9 +20,7 @@ from .stamps import Stamper
 from .tokens import CLOSER_OF, CLOSERS, KEYWORDS, OPENERS, OPERATORS, Frame, Scan, Token
 
 
-def scan(
-    source: Source, root: Frame = Frame.BODY, start: int = 0, end: int | None = None
-) -> Scan:
+def scan(source: Source, root: Frame = Frame.BODY, start: int = 0, end: int | None = None) -> Scan:
     """root: BODY for a file, EXPRESSION for one expression, BARE for a template; start, end: of
     a part, in which no block is passed over."""
     stamper = Stamper(source.text, begin=start, active=root is Frame.BODY and end is None)

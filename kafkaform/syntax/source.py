@@ -66,7 +66,7 @@ class Source:
         if offset - begin > EXCERPT_CHARACTERS:
             return None
         line = self.text[begin : begin + EXCERPT_CHARACTERS + 2].partition("\n")[0]
-        line = line.removesuffix("\r")[: EXCERPT_CHARACTERS + 1]
+        line = line.rstrip("\r")[: EXCERPT_CHARACTERS + 1]
         if _SECRET_WORD.search(line.casefold()):
             line = _SECRET_LINE.sub(r"\1(hidden)", line)
         return line if len(line) <= EXCERPT_CHARACTERS else line[:EXCERPT_CHARACTERS] + "…"

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import hcl2  # type: ignore[import-untyped]
 
+from kafkaform.cli.app import GARBAGE
 from kafkaform.cli.configuration import Inputs, read_configuration
 from kafkaform.provider.registry import Registry
 
@@ -134,7 +135,8 @@ class Cost(NamedTuple):
 
 
 def ours(folder: Path) -> None:
-    """From files to declared objects."""
+    """From files to declared objects, with the garbage collector as every command sets it."""
+    gc.set_threshold(GARBAGE)
     desired = read_configuration(folder, Inputs(), Registry()).desired()
     assert len(desired.declared) == TOPICS, desired.diagnostics[:3]
 

@@ -129,6 +129,7 @@ ACCEPTED: Mapping[str, Callable[[], str]] = {
     "dollars": lambda: fill("$", 'a = "', '"\n', M // 2),
     "escapes": lambda: fill("\\n", 'a = "', '"\n', M // 2),
     "large exponent": lambda: "a = 1e400\n",
+    "joined emoji and letters": lambda: 'a = "👩\u200d👧 می\u200cخواهم"\n',
     "sum": lambda: fill("1 + ", "a = ", "1\n", 200_000),
     "list of lists": lambda: fill("[" * 90 + "]" * 90 + ",", "a = [", "]\n", 150_000),
     "objects": lambda: "a = [" + ("{\n" + "b = 1\n" * 20_000 + "},") * 2 + "]\n",

@@ -142,7 +142,7 @@ def generated(draw: st.DrawFn) -> str:
         body = "".join(draw(st.sampled_from(shapes)))
         plain = st.sampled_from(("7", "12", "x", "a b", "q-r"))
         word = draw(st.sampled_from((plain, words)))
-        filled = re.sub("W", lambda _: draw(word), body)
+        filled = re.sub("W", lambda _, word=word: str(draw(word)), body)
         blocks.append(f'resource "t" "n{draw(plain)}" {{\n{filled}}}\n')
     return draw(st.sampled_from(("", "\n", "# c\n"))).join(blocks)
 

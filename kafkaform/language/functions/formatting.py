@@ -7,13 +7,13 @@ from decimal import Decimal
 
 from ...core.schema import BOOL, NUMBER, STRING
 from ..convert import convert
-from ..faults import ConvertFault, FunctionFault
+from ..faults import ConvertFault, FunctionFault, LimitFault
 from ..limits import LIMITS
 from ..numbers import PRECISION, Number
-from ..values import SEQUENCES, ListVal, Null, Val, text
+from ..values import SEQUENCES, Null, Val, text
 from .encoding import quoted, to_json
 from .spec import Function, Param, string
-from .string import graphemes
+from .string import graphemes, guarded, words
 
 _VERB = re.compile(r"%(?:%|([0#\-+ ]*)([1-9]\d*)?(?:\.(\d*))?(?:\[([1-9]\d*)\])?([a-zA-Z]))")
 _INTEGERS = {"b": "b", "d": "d", "o": "o", "x": "x", "X": "X"}
@@ -22,7 +22,7 @@ _FLOATS = "eEfgG"
 
 def _format(template: str, *arguments: Val) -> Val:
     pieces: list[str] = []
-    position, following, highest = 0, 1, 0
+    position, following, highest, size = 0, 1, 0, 0
     while (sign := template.find("%", position)) >= 0:
         pieces.append(template[position:sign])
         verb = _VERB.match(template, sign)
@@ -37,6 +37,8 @@ def _format(template: str, *arguments: Val) -> Val:
         if index > len(arguments):
             raise FunctionFault(f"{verb[0]} needs argument {index}, there are {len(arguments)}")
         pieces.append(_verb(verb, arguments[index - 1]))
+        size += len(pieces[-1])
+        guarded(size)
     if highest < len(arguments):
         raise FunctionFault(f"there are more arguments than verbs: {highest} are used")
     return text("".join(pieces) + template[position:])
@@ -149,7 +151,13 @@ def _formatlist(template: str, *arguments: Val) -> Val:
     rows = (
         [a.items[row] if isinstance(a, SEQUENCES) else a for a in arguments] for row in range(count)
     )
-    return ListVal(STRING, tuple(_format(template, *row) for row in rows))
+    items, size = [], 0
+    for row in rows:
+        items.append(str(_format(template, *row)))
+        size += len(items[-1])
+        if size > LIMITS.size:
+            raise LimitFault(f"the strings would have more than {LIMITS.size:,} characters")
+    return words(items)
 
 
 _ARGUMENTS = Param("values", null=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from time import perf_counter
+from itertools import islice
+from time import process_time
 from typing import TYPE_CHECKING, TypeVar
 
 from ...core.schema import STRING
@@ -21,6 +22,16 @@ if TYPE_CHECKING:
 SECONDS = 2.0
 """For all patterns of a run; common ones take microseconds."""
 _LONGEST = 4_096
+_REPEATED = 10_000
+"""Parts of a pattern, each counted as often as it is repeated: that is how it is compiled."""
+_CAPTURED = 1_000_000
+"""Groups times characters of a text: a group in a loop keeps each of its captures."""
+_PART = re.compile(
+    r"\\[pPxN]\{[^}]*\}|\\.|\[\^?\]?(?:\\.|[^]\\])*\]|\(\?[ims-]+\)"
+    r"|(?P<open>\((?:\?(?:[:=!>]|<[=!]|P?<\w+>|[ims-]+:))?)|(?P<close>\))"
+    r"|\{(?P<least>\d*)(?P<most>,\d*)?\}|(?P<other>.)",
+    re.DOTALL,
+)
 
 _Result = TypeVar("_Result")
 
@@ -35,25 +46,64 @@ class Allowance:
 
     def spend(self, run: Callable[[float], _Result]) -> _Result:
         """The result of run(timeout). Raises LimitFault when the time is used up."""
-        start = perf_counter()
+        start = process_time()
         try:
-            return run(max(self.left, 0.001))
+            if self.left <= 0:
+                raise TimeoutError
+            return run(self.left)
         except TimeoutError:
             detail = f"patterns may take {SECONDS:.0f} s in a run"
             raise LimitFault(f"{detail}; nested repetitions are the usual cause", 0) from None
         finally:
-            self.left -= perf_counter() - start
+            self.left -= process_time() - start
 
 
-def _compiled(pattern: str, argument: int = 0) -> regex.Pattern[str]:
+def _compiled(
+    pattern: str, source: str, allowance: Allowance, argument: int = 0
+) -> regex.Pattern[str]:
+    """The pattern, ready to look through this text."""
     if len(pattern) > _LONGEST:
         raise FunctionFault("the pattern is too long", argument)
     import regex
 
-    try:
+    def compiled(_: float) -> regex.Pattern[str]:
+        _guard(pattern, argument)
         return regex.compile(pattern.replace(r"\z", r"\Z"), regex.V1)
-    except (regex.error, RecursionError):
+
+    try:
+        found = allowance.spend(compiled)
+    except (regex.error, RecursionError, OverflowError, LookupError):
         raise FunctionFault("this is not a regular expression", argument) from None
+    if found.groups * len(source) > _CAPTURED:
+        raise LimitFault("the pattern has too many groups for a text of this length", argument)
+    return found
+
+
+def _guard(pattern: str, argument: int) -> None:
+    """Refuse what is no part of the language's patterns (RE2's) and makes them take any amount of
+    memory: groups that contain themselves, and endless numbers of repetitions."""
+    sizes, last = [0], 0
+    for part in _PART.finditer(pattern):
+        if part["open"]:
+            if part["open"] == "(" and pattern.startswith("?", part.end()):
+                raise FunctionFault("the pattern has a group of an unknown kind", argument)
+            sizes.append(0)
+            continue
+        if part["close"] and len(sizes) > 1:
+            last = sizes.pop()
+        elif part["least"] is not None:
+            counts = (part["least"], (part["most"] or "")[1:])
+            times = max(int(count or 1) for count in counts)
+            last, size = last * times, last * (times - 1)
+            sizes[-1] += size
+            continue
+        else:
+            last = 1
+        sizes[-1] += last
+        if sizes[-1] > _REPEATED:
+            break
+    if sum(sizes) > _REPEATED:
+        raise FunctionFault("the pattern repeats its parts too often", argument)
 
 
 def _captures(match: regex.Match[str]) -> Val:
@@ -73,7 +123,7 @@ def _group(found: str | None) -> Val:
 
 
 def _regex(pattern: str, source: str, allowance: Allowance) -> Val:
-    compiled = _compiled(pattern)
+    compiled = _compiled(pattern, source, allowance)
     match = allowance.spend(lambda seconds: compiled.search(source, timeout=seconds))
     if match is None:
         raise FunctionFault("the pattern does not match", 1)
@@ -81,8 +131,12 @@ def _regex(pattern: str, source: str, allowance: Allowance) -> Val:
 
 
 def _regexall(pattern: str, source: str, allowance: Allowance) -> Val:
-    compiled = _compiled(pattern)
-    found = allowance.spend(lambda seconds: list(compiled.finditer(source, timeout=seconds)))
+    compiled = _compiled(pattern, source, allowance)
+    found = allowance.spend(
+        lambda seconds: list(
+            islice(compiled.finditer(source, timeout=seconds), 2 * LIMITS.elements + 2)
+        )
+    )
     ends = [-1, *(match.end() for match in found)]
     pairs = zip(found, ends, strict=False)  # nothing right behind a match is no match
     items = tuple(_captures(match) for match, end in pairs if match.end() > end)
@@ -104,7 +158,7 @@ def _replace(source: str, old: str, new: str, allowance: Allowance) -> Val:
         if len(source) + source.count(old) * len(new) > LIMITS.characters + len(source):
             raise LimitFault(f"the result would be longer than {LIMITS.characters:,} characters")
         return text(source.replace(old, new))
-    compiled = _compiled(old[1:-1], 1)
+    compiled = _compiled(old[1:-1], source, allowance, 1)
     grown = 0
 
     def expand(match: regex.Match[str]) -> str:

@@ -284,7 +284,12 @@ def _word(value: Val) -> str:
 
 FUNCTIONS = (
     Function(
-        "yamldecode", "The value that a YAML text says.", _yamldecode, (string(),), characters=1
+        "yamldecode",
+        "The value that a YAML text says.",
+        _yamldecode,
+        (string(),),
+        cost=25,
+        characters=0.4,
     ),
     Function(
         "yamlencode",
