@@ -55,7 +55,7 @@ def _report(faults: Diagnostics, errors: int, tree: Tree | None) -> str:
 
     # Of the blocks only those that a fault may be in are looked for: both can be many.
     files = {item.range.file for item in faults if item.range is not None}
-    blocks = [block for block in _blocks(tree) if block.source.name in files] if tree else []
+    blocks = [block for block in _blocks(tree) if block.source.file in files] if tree else []
     places = sorted((block.range.file, block.range.start_byte, n) for n, block in enumerate(blocks))
 
     def around(place: Range | None) -> str | None:

@@ -13,6 +13,8 @@ SAME_PLACE = 3
 """How many faults of one place are shown, such as those of the instances of one block."""
 SHOWN = 1_000
 """How many errors are shown, and how many warnings."""
+COUNTED = 20_000
+"""How many errors are looked for."""
 FAULT = 100
 """Steps that a fault takes; telling many takes longer than finding them."""
 _SENTENCE, _TEXT = 500, 2_000
@@ -47,12 +49,16 @@ class Collector:
             )
 
     def add_static(self, faults: Iterable[Diagnostic]) -> None:
-        """Faults that the text alone shows."""
+        """Faults that the text alone shows; if they are very many, nothing is evaluated."""
         for fault in faults:
             if fault.range is None or fault.range not in self._static:
                 self._add(fault, None)
             if fault.range is not None:
                 self._static.add(fault.range)
+            if self._told[Severity.ERROR] > COUNTED:
+                break
+        if self._told[Severity.ERROR] > SHOWN:
+            self._budget.end()
 
     def _add(self, fault: Diagnostic, located: Callable[[Diagnostic], Diagnostic] | None) -> None:
         fault = clipped(fault)
@@ -84,8 +90,9 @@ class Collector:
 def _rest(severity: Severity, count: int) -> Diagnostic | None:
     if count <= 0:
         return None
-    what = severity.value if count == 1 else f"{severity.value}s"
-    return Diagnostic(severity, f"{count:,} more {what} {'is' if count == 1 else 'are'} not shown")
+    what = f"{severity.value} is" if count == 1 else f"{severity.value}s are"
+    least = "More than " if count > COUNTED - SHOWN else ""
+    return Diagnostic(severity, f"{least}{count:,} more {what} not shown")
 
 
 def clipped(fault: Diagnostic) -> Diagnostic:

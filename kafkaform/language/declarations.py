@@ -128,3 +128,9 @@ class Declarations:
     imports: list[ImportBlock] = field(default_factory=list)
     settings: list[Block] = field(default_factory=list)
     skipped: dict[str, list[Block]] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many things are declared, blocks without names aside."""
+        named = (self.variables, self.locals, self.resources, self.data, self.modules, self.outputs)
+        return sum(map(len, named))

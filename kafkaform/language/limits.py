@@ -9,7 +9,8 @@ from .faults import LimitError, Place, Poisoned
 @dataclass(frozen=True, slots=True)
 class Limits:
     """files: of one folder; elements: of one collection; instances: of all resources and modules
-    together; calls: `module` blocks, counted in every module that has them; steps: expressions
+    together; calls: `module` blocks, counted in every module that has them; names: what is
+    declared, counted in the same way; steps: expressions
     evaluated and elements handled in a run; characters: of one string; parts: elements of one
     whole value, at all levels; size: the same with all characters; depth: collections inside each
     other; digits: of a number."""
@@ -18,6 +19,7 @@ class Limits:
     elements: int = 100_000
     instances: int = 200_000
     calls: int = 1_000
+    names: int = 200_000
     steps: int = 5_000_000
     characters: int = 1024 * 1024
     parts: int = 1_000_000
@@ -58,6 +60,10 @@ class Budget:
             return False
         self.left -= steps
         return self.spent
+
+    def end(self) -> None:
+        """Take all steps away, since errors were told that make evaluation useless."""
+        self.left = -1
 
     @property
     def spent(self) -> bool:

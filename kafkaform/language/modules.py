@@ -162,7 +162,7 @@ def link(tree: Tree, provider_names: tuple[str, ...]) -> Linked:
     found = folders[""][0]
     providers = {name: name for name in provider_names} | _local_names(found, tree)
     root = Module((), ("",), found, None, providers, terraform=tree.terraform)
-    waiting, count = [root], 0
+    waiting, count, names = [root], 0, found.count
     while waiting:
         caller = waiting.pop()
         for call in caller.found.modules.values():
@@ -170,7 +170,8 @@ def link(tree: Tree, provider_names: tuple[str, ...]) -> Linked:
             if where is None:
                 continue
             count += 1
-            if count > LIMITS.calls:
+            names += folders[where][0].count
+            if count > LIMITS.calls or names > LIMITS.names:
                 faults.append(_too_many(call))
                 return Linked(root, tuple(faults))
             inside, below = folders[where][0], tree.modules[where]
@@ -232,7 +233,8 @@ def _too_many(call: ModuleBlock) -> Diagnostic:
     return error(
         header(call.block),
         "The configuration calls too many modules",
-        f"One configuration may have {LIMITS.calls:,} calls, counted in every module.",
+        f"One configuration may have {LIMITS.calls:,} calls, counted in every module, and "
+        f"{LIMITS.names:,} blocks and local values.",
     )
 
 

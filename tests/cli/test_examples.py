@@ -133,9 +133,7 @@ def test_a_terraform_folder_is_taken_over(tmp_path: Path, eu: Sandbox) -> None:
     assert "orders" in example.run("output", "--json")
     for file in example.folder.glob("kafkaform.*"):
         file.unlink()
-    assert "0 to destroy, 6 to adopt." in example.run(
-        "plan", "--adopt", "*", *brokers
-    )
+    assert "0 to destroy, 6 to adopt." in example.run("plan", "--adopt", "*", *brokers)
     (example.folder / "provider.tf").write_text((example.folder / "provider.tf.before").read_text())
     said = example.run("validate", expect=1)
     assert "takes a reference to a secret" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -14,6 +15,7 @@ from kafkaform.state.backends.local import LocalBackend
 
 from ..audit import story
 from .here import Here
+from .rights import nobody, place
 
 CONFIGURATION = (
     'provider "kafka" {\n  bootstrap_servers = ["localhost:9092"]\n}\n'
@@ -87,15 +89,16 @@ def test_a_lock_of_somebody_else(here: Here) -> None:
     here.done("init")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_cannot_be_written(here: Here) -> None:
     """Where no state could be kept, init says so before anybody plans."""
-    here.write("main.kf.hcl", CONFIGURATION)
-    here.path.chmod(0o555)
-    try:
-        assert "permission denied" in here.fails("init", code=9)
-    finally:
-        here.path.chmod(0o755)
+    with place(here.monkeypatch) as closed:
+        inside = Here(closed, here.capsys, here.monkeypatch)
+        inside.write("main.kf.hcl", CONFIGURATION)
+        inside.done("init")
+        shutil.rmtree(closed / ".kafkaform", ignore_errors=True)
+        closed.chmod(0o555)
+        with nobody():
+            assert "permission denied" in inside.fails("init", code=9)
 
 
 @pytest.mark.parametrize("line", [".kafkaform/", "/.kafkaform", "**/.kafkaform/"])

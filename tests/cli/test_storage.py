@@ -7,20 +7,18 @@ import os
 import resource
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from kafkaform.core.clock import SystemClock
-from kafkaform.provider import registry
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends import files
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform_providers.kafka.session import KafkaSession
 
 from .folder import LOG, STATE, Folder
+from .rights import nobody, place
 
 
 def test_a_locked_state(folder: Folder) -> None:
@@ -40,50 +38,30 @@ def test_a_locked_state(folder: Folder) -> None:
 def test_a_state_that_cannot_be_written(folder: Folder) -> None:
     """Whether the folder is no folder or of a file system that takes no files: nothing is sent."""
     folder.declare("a")
-    for place in ("provider.kf.hcl", "/proc", "/nowhere"):
-        said = folder.fails(9, "apply", "-auto-approve", "--state", f"{place}/{STATE}")
-        assert f"{place}/" in said
+    for file in ("provider.kf.hcl", "/proc", "/nowhere"):
+        said = folder.fails(9, "apply", "-auto-approve", "--state", f"{file}/{STATE}")
+        assert f"{file}/" in said
 
 
 def test_a_folder_without_the_right_to_write(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reading is enough to plan; apply says what is missing before it sends anything."""
-    # Nobody may be unable to read the folder that this checkout is in: all that the commands
-    # import is imported before.
-    points = registry.entry_points(group=registry.GROUP)
-    monkeypatch.setattr(registry, "entry_points", lambda group: points)
     folder.declare("a")
-    folder.done("plan")
+    folder.done("plan")  # what the commands import is imported before
     folder.fails(9, "apply", "-auto-approve", "--state", f"/nowhere/{STATE}")
-    place = Path(tempfile.mkdtemp(prefix="kafkaform-test-"))
     before = folder.topics()
-    try:
+    with place(monkeypatch) as closed:
         for file in folder.path.glob("*.kf.hcl"):
-            shutil.copy(file, place)
-        place.chmod(0o555)
-        monkeypatch.chdir(place)
+            shutil.copy(file, closed)
+        closed.chmod(0o555)
         with nobody():
             assert folder.run("plan").code == 0
             said = folder.run("apply", "-auto-approve")
         assert said.code == 9
         assert "permission denied" in said.text
-        assert str(place) in said.text
+        assert str(closed) in said.text
         assert folder.topics() == before
-    finally:
-        shutil.rmtree(place)
-
-
-@contextmanager
-def nobody() -> Iterator[None]:
-    """Without the rights of root, which is never refused a file."""
-    user = os.geteuid()
-    if user == 0:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(user)
 
 
 def test_a_full_disk_before_anything_is_sent(folder: Folder) -> None:

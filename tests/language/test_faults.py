@@ -34,7 +34,10 @@ GOLDEN: list[tuple[str, list[str]]] = [
     ),
     (_topic('name = "a"\n  topic_id = "x"'), ['3:3: "topic_id" cannot be set']),
     (_topic('name = "a"\n  config {}'), ['3:3: "config" is an argument']),
-    (_topic('name = "a"\n  dynamic "x" {}'), ['3:3: dynamic "x" needs "for_each"', '3:3: dynamic "x" needs a "content" block']),
+    (
+        _topic('name = "a"\n  dynamic "x" {}'),
+        ['3:3: dynamic "x" needs "for_each"', '3:3: dynamic "x" needs a "content" block'],
+    ),
     (
         'resource "kafka_user" "u" {\n  username = "u"\n  user = "v"\n}\n',
         ['3:3: "user" and "username" are the same argument'],
