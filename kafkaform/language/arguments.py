@@ -11,7 +11,7 @@ from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 from ..syntax import nodes
 from ..syntax.nodes import Block, Body, Expression
 from .blocks import Spot, header
-from .bounds import shallow
+from .bounds import looking
 from .code import Code, Context, Env
 from .convert import convert, lower
 from .dynamic import Each, compile_dynamic, describe_key, iterations
@@ -30,7 +30,6 @@ from .values import (
     sealed,
     unmark,
     unmark_deep,
-    work_of,
 )
 
 Report = Callable[[Diagnostic], None]
@@ -190,7 +189,7 @@ def evaluate_arguments(
         try:
             given = argument.code(env)
             if given.__class__ not in _PLAIN:
-                env.budget.charge(2 * work_of(shallow(given, place)), place)
+                env.budget.charge(looking(given, place), place)
             value = _argument(argument, given)
         except Poisoned as poison:
             poisoned = poison

@@ -7,7 +7,7 @@ from .convert import CONVERSION, fits
 from .faults import LimitError, Place
 from .limits import LIMITS
 from .unify import COMPARED
-from .values import Composite, Val, depth_of, unmark
+from .values import Composite, Val, depth_of, unmark, work_of
 
 
 def bounded(value: Val, place: Place, what: str) -> Val:
@@ -31,6 +31,12 @@ def shallow(value: Val, place: Place) -> Val:
         detail = f"Here {LIMITS.depth} collections may lie inside each other."
         raise LimitError(place, "A value has too many levels", detail)
     return value
+
+
+def looking(value: Val, place: Place) -> int:
+    """Steps for making a value of an argument fit its type, which is known. Raises LimitError if
+    it has too many levels."""
+    return 2 * depth_of(shallow(value, place)) * work_of(value) + 1
 
 
 def conversion_cost(value: Val, want: Type) -> int:

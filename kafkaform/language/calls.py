@@ -90,7 +90,7 @@ class _Caller:
         node, function = self.node, self.function
         if node.expand and (fault := _arity_fault(node, function, len(given))) is not None:
             raise fault
-        cost = 1 + sum(self._cost(index, value) for index, value in enumerate(given))
+        cost = function.steps + sum(self._cost(index, value) for index, value in enumerate(given))
         env.budget.charge(cost, node)  # before anything is computed
         if function.unifies:
             env.budget.charge(_unified(given), node)
@@ -114,10 +114,10 @@ class _Caller:
         """Steps that an argument takes: to convert it, to take marks off, to look through it."""
         value = unmark(given)[0]
         if not isinstance(value, Composite):
-            return _look(value, self.function)
+            return 2 + _look(value, self.function)
         shallow(value, self._place(index))
         param = self._param(index)
-        cost = conversion_cost(value, param.type) + _look(value, self.function)
+        cost = 2 + conversion_cost(value, param.type) + _look(value, self.function)
         if param.deep:
             cost += cost_of_types(value)
         if not self.function.passes and marks_of(value):

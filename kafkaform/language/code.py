@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol
 
 from ..core.dataclass import dataclass, replace
-from ..syntax.nodes import Expression, Lit, walk
+from ..syntax.nodes import Expression, ForObject, ForTuple, Lit, Object, Tuple, walk
 from .faults import EvalError, Place
 from .functions.spec import Function
 from .limits import Budget
@@ -80,9 +80,14 @@ def failing(fault: EvalError) -> Code:
     return run
 
 
+COLLECTION = 4
+"""Steps for making a collection, however small: five million would fill the memory."""
+_MAKERS = (Tuple, Object, ForTuple, ForObject)
+
+
 def weight(node: Expression) -> int:
     """How many steps one evaluation of the expression takes, inner loops aside."""
-    return sum(1 for _ in walk(node))
+    return sum(COLLECTION if isinstance(inner, _MAKERS) else 1 for inner in walk(node))
 
 
 def literal(node: Expression) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -26,11 +27,11 @@ def confined(root: Path, folder: Path) -> Read:
     Symbolic links to files are followed, and refused when they lead out; folders behind links
     are not listed. What it raises is an OSError that says why a path is refused.
     """
-    top, allowance = root.resolve(), Allowance()
+    top, allowance, seen = root.resolve(), Allowance(), Counter[str]()
     inside = partial(_inside, top, folder)
     return Read(
         lambda path: _content(inside(path), path),
-        lambda path, pattern: _names(top, inside(path), path, pattern, allowance),
+        lambda path, pattern: _names(top, inside(path), path, pattern, allowance, seen),
     )
 
 
@@ -74,12 +75,12 @@ def _content(target: Path, path: str) -> bytes:
 
 
 def _names(
-    top: Path, start: Path, path: str, pattern: str, allowance: Allowance
+    top: Path, start: Path, path: str, pattern: str, allowance: Allowance, seen: Counter[str]
 ) -> tuple[str, ...]:
     glob = parse_glob(pattern)
     found: list[str] = []
     with _plain_faults(path):
-        for name, entry in _files(start, glob.depth, path):
+        for name, entry in _files(start, glob.depth, path, seen):
             if allowance.spend(partial(_matches, glob, name)):
                 found.append(name)
                 if entry.is_symlink():
@@ -91,16 +92,20 @@ def _matches(glob: Glob, name: str, seconds: float) -> bool:
     return glob.expression.fullmatch(name, timeout=seconds) is not None
 
 
-def _files(start: Path, depth: int | None, path: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Every file at most `depth` folders below, links to files among them, by relative name."""
-    waiting, count = [(start, "", 0)], 0
+def _files(
+    start: Path, depth: int | None, path: str, seen: Counter[str]
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Every file at most `depth` folders below, links to files among them, by relative name.
+    seen: counts the names in all folders that were listed."""
+    waiting = [(start, "", 0)]
     while waiting:
         folder, prefix, level = waiting.pop()
         with os.scandir(folder) as entries:
             for entry in entries:
-                count += 1
-                if count > LIMITS.elements:
-                    raise LimitFault(f'"{path}" holds more than {LIMITS.elements:,} files', 0)
+                seen["names"] += 1
+                if seen["names"] > LIMITS.elements:
+                    detail = f"folders with more than {LIMITS.elements:,} names were listed"
+                    raise LimitFault(f'{detail}, the last one is "{path}"', 0)
                 name = prefix + entry.name
                 if entry.is_file():
                     yield name, entry

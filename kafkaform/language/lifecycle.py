@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..core.address import Address
-from ..core.dataclass import dataclass
+from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Range
 from ..core.resource import Import, Moved, Removed
 from ..core.schema import STRING
@@ -16,7 +16,8 @@ from .blocks import header
 from .code import Context, Env
 from .declarations import ImportBlock
 from .expand import instances
-from .faults import Deferred, EvalError, Place, Poisoned, as_diagnostic, error, near
+from .faults import Deferred, EvalError, LimitError, Place, Poisoned, as_diagnostic, error, near
+from .limits import Budget
 from .run import Run
 from .values import Val, marks_of
 from .within import Scope
@@ -75,6 +76,7 @@ def _known_type(address: Address, node: Expression, run: Run) -> None:
 def _imports(block: ImportBlock, run: Run) -> Iterator[Import]:
     env, report = run.root.env, run.root.report
     try:
+        env.budget.charge(1, block.id)
         for instance in instances(block.for_each, None, run.context, env):
             inner = Env({**env.roots, **instance.roots}, {}, env.budget)
             yield _import(block, run, run.context, inner)
@@ -113,22 +115,28 @@ def _import(block: ImportBlock, run: Run, context: Context, env: Env) -> Import:
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """What is declared. exact: instances as text; blocks: address without key -> its place;
-    faulty: blocks whose instances are not known."""
+    """What is declared. exact: instances as text; blocks: address without key -> its place; bare:
+    the same without the keys of modules; faulty: blocks whose instances are not known."""
 
     exact: frozenset[str]
     blocks: Mapping[Address, Range]
+    bare: Mapping[Address, Range]
     faulty: frozenset[Address]
 
 
 def check_instructions(made: Instructions, run: Run) -> None:
     """Report instructions that contradict what is declared, or each other."""
     standing = _standing(run)
-    for removed, node in made.removed:
-        _check_gone(removed.source, standing, node, "Remove that block", run)
-    for moved, node in made.moved:
-        _check_moved(moved, standing, node, run)
-    _check_imports(made.imports, standing, run)
+    try:
+        for removed, node in made.removed:
+            _check_gone(removed.source, standing, node, "Remove that block", run)
+        for moved, node in made.moved:
+            _check_moved(moved, standing, node, run)
+        _check_imports(made.imports, standing, run)
+    except LimitError as fault:
+        run.faults.add(as_diagnostic(fault))
+    except Poisoned:
+        return
 
 
 def _standing(run: Run) -> _Standing:
@@ -145,13 +153,22 @@ def _standing(run: Run) -> _Standing:
                 faulty.add(here)
             else:
                 exact.update(str(item.declared.address) for item in one)
-    return _Standing(frozenset(exact), blocks, frozenset(faulty))
+    bare: dict[Address, Range] = {}
+    for address, place in blocks.items():
+        bare.setdefault(_bare(address), place)
+    return _Standing(frozenset(exact), blocks, bare, frozenset(faulty))
+
+
+def _bare(address: Address) -> Address:
+    """The address without keys, its own and those of modules."""
+    module = tuple(step.partition("[")[0] for step in address.module)
+    return replace(address, module=module, key=None)
 
 
 def _check_gone(
     source: Address, standing: _Standing, node: Expression, advice: str, run: Run
 ) -> None:
-    found = _declared_at(source, standing)
+    found = _declared_at(source, standing, node, run.budget)
     if found is not None:
         run.faults.add(
             error(
@@ -163,15 +180,22 @@ def _check_gone(
         )
 
 
-def _declared_at(source: Address, standing: _Standing) -> Range | None:
+def _declared_at(
+    source: Address, standing: _Standing, node: Expression, budget: Budget
+) -> Range | None:
     """Where a block declares this address or something inside it."""
     place = standing.blocks.get(source.resource)
-    if source.type and place is not None:
-        return place if source.key is None or str(source) in standing.exact else None
-    if not source.module:
+    if place is not None:
+        known = source.key is None or str(source) in standing.exact
+        return place if known else None
+    bare = _bare(source)
+    if source.key is not None or bare not in standing.bare:
         return None
+    if bare == source:
+        return standing.bare[bare]
+    budget.charge(len(standing.blocks), node)
     inside = (at for block, at in standing.blocks.items() if source.contains(block))
-    return next(inside, None) if source.key is None else None
+    return next(inside, None)
 
 
 def _check_moved(moved: Moved, standing: _Standing, node: Expression, run: Run) -> None:
@@ -197,6 +221,8 @@ def _same_block(source: Address, target: Address) -> bool:
 def _check_imports(imports: Sequence[tuple[Import, Place]], standing: _Standing, run: Run) -> None:
     seen: dict[Address, Import] = {}
     for one, place in imports:
+        if run.budget.spent:
+            return
         if one.target.resource in standing.faulty:
             continue
         if str(one.target) not in standing.exact:

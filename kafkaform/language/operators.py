@@ -225,13 +225,19 @@ def _equality(step: Binary, left: Side, right: Side, env: Env) -> Val:
     return with_marks(equal(one, other) == (step.operator == "=="), marks)
 
 
-def _numeric(step: Binary, left: Side, right: Side, _: Env) -> Val:
+_PARSING = 20
+"""Steps for reading a number from a string."""
+
+
+def _numeric(step: Binary, left: Side, right: Side, env: Env) -> Val:
     one, other = _sides(left, right)
     if one.__class__ is int and other.__class__ is int:
         marks = UNMARKED
     else:
         (one, own), (other, others) = unmark(one), unmark(other)
         marks = own | others
+        if isinstance(one, str) or isinstance(other, str):
+            env.budget.charge(_PARSING, step)
         one, other = operand(one, NUMBER, step.left), operand(other, NUMBER, step.right)
     try:
         return with_marks(_NUMERIC[step.operator](one, other), marks)

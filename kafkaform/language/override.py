@@ -173,7 +173,7 @@ def _onto(base: Block, over: Block, rule: _Rule) -> Block:
             blocks.append(changed)
     blocks += (inner for inner in over.body.blocks if inner.type not in deep)
     body = replace(base.body, attributes={**kept, **new}, blocks=tuple(blocks))
-    return replace(base, body=body)
+    return Block(base.source, base.start, base.end, base.type, base.labels, body)
 
 
 def _fixed(over: Block, rule: _Rule) -> Iterator[Diagnostic]:

@@ -22,7 +22,7 @@ from .arguments import (
     fit,
 )
 from .blocks import attribute, header
-from .bounds import shallow
+from .bounds import looking
 from .code import Code, Context, Env
 from .convert import lift
 from .declarations import ResourceBlock
@@ -31,7 +31,7 @@ from .faults import Deferred, EvalError, Poisoned, Skipped, as_diagnostic, error
 from .rules import Rule, broken_rules, compile_rules
 from .scope import Fixed
 from .types import plain
-from .values import Computed, Null, ObjectVal, TupleVal, Val, marks_of, work_of
+from .values import Computed, Null, ObjectVal, TupleVal, Val, marks_of
 
 Settled = Mapping[str, FrozenMap]
 """str(address) -> attributes that the server has set."""
@@ -248,7 +248,7 @@ _META_TYPES = {"owner": STRING, "labels": _LABELS, "prevent_destroy": BOOL, "ado
 
 def _meta(name: str, meta: Meta, env: Env) -> Value:
     value = meta.code(env)
-    env.budget.charge(2 * work_of(shallow(value, meta.node)), meta.node)
+    env.budget.charge(looking(value, meta.node), meta.node)
     if marks_of(value):
         raise EvalError(meta.node, f'A sensitive value cannot go into "{name}"')
     kind = _META_TYPES[name]

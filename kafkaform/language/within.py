@@ -62,6 +62,8 @@ class Scope:
     def _resource(self, kind: str) -> Callable[[str], Found]:
         def find(name: str) -> Found:
             address = Address(kind, name)
+            if address not in self.made:
+                raise Poisoned  # named where it may not be, which was told; not kept for others
             made = self.made[address]
             if isinstance(made, list):
                 return published(self.plans[address], made, self.settled)
@@ -70,6 +72,8 @@ class Scope:
         return find
 
     def _module(self, name: str) -> Found:
+        if name not in self.children:
+            raise Poisoned  # as above
         children = self.children[name]
         if isinstance(children, Poisoned):
             return children

@@ -173,3 +173,18 @@ def test_syntax_errors_do_not_hide_other_faults() -> None:
     found = desired(_topic("name = ") + _topic('partition = 3\n  name = "b"', "b"))
     assert len(found.diagnostics) == 2
     assert found.diagnostics[1].summary == 'kafka_topic.b has no argument "partition"'
+
+
+def test_what_a_provider_block_must_not_name_harms_nobody_else() -> None:
+    """A provider block that names what is evaluated after it is told so; others still see it."""
+    text = """
+provider "kafka" {
+  alias             = "b"
+  bootstrap_servers = [kafka_topic.a.name]
+}
+resource "kafka_topic" "a" { name = "a" }
+resource "kafka_topic" "b" { name = "${kafka_topic.a.name}-b" }
+"""
+    found = desired(text)
+    assert faults(found) == ["main.kf.hcl:4:24: kafka_topic.a cannot be used here"]
+    assert [item.attributes["name"] for item in found.declared] == ["a", "a-b"]

@@ -287,6 +287,8 @@ FUNCTIONS = (
         _range,
         (),
         number("bounds"),
+        steps=3,
+        cost=2,
     ),
     Function("reverse", "The list from its end.", _reverse, (value("list"),), passes=True),
     Function(

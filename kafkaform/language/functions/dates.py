@@ -156,17 +156,20 @@ FUNCTIONS = (
         "The time in another form: `YYYY-MM-DD hh:mm:ss`, `EEE, DD MMM`, `'text'`, `Z`.",
         _formatdate,
         (string("template"), string("time")),
+        steps=15,
     ),
     Function(
         "timeadd",
         'The time plus a duration such as `"1h30m"` or `"-10s"`.',
         _timeadd,
         (string("time"), string("duration")),
+        steps=15,
     ),
     Function(
         "timecmp",
         "-1, 0 or 1: whether the first time is before, equal to or after the second.",
         _timecmp,
         (string("one"), string("other")),
+        steps=15,
     ),
 )

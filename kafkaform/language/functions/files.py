@@ -10,7 +10,8 @@ from typing import TypeVar
 from ...core.canonical import digest
 from ...core.dataclass import dataclass
 from ...core.schema import STRING
-from ..faults import FunctionFault
+from ...syntax.limits import ALL_FILES_BYTES
+from ..faults import FunctionFault, LimitFault
 from ..limits import LIMITS
 from ..values import Val, set_value, text
 from .digests import DIGESTS
@@ -30,17 +31,25 @@ class Read:
 
 
 def recording(read: Read, reads: dict[str, str]) -> Read:
-    """The same; `reads` gets a digest of what is found under each path, or path and pattern."""
+    """The same, but each path, or path and pattern, is looked at once; `reads` gets a digest of
+    what is found there."""
+    contents: dict[str, bytes] = {}
+    listed: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def content(path: str) -> bytes:
-        found = read.content(path)
-        reads[path] = digest(found.hex())
-        return found
+        if path not in contents:
+            found = read.content(path)
+            if sum(map(len, contents.values())) + len(found) > ALL_FILES_BYTES:
+                raise LimitFault(f"files together have more than {ALL_FILES_BYTES:,} bytes", 0)
+            contents[path] = found
+            reads[path] = digest(found.hex())
+        return contents[path]
 
     def names(folder: str, pattern: str) -> tuple[str, ...]:
-        found = read.names(folder, pattern)
-        reads[f"{folder}: {pattern}"] = digest(found)
-        return found
+        if (folder, pattern) not in listed:
+            found = listed[folder, pattern] = read.names(folder, pattern)
+            reads[f"{folder}: {pattern}"] = digest(found)
+        return listed[folder, pattern]
 
     return Read(content, names)
 
@@ -54,20 +63,42 @@ def file_functions(read: Read | None) -> tuple[Function, ...]:
         *((f"file{name}", doc.format("a file"), use) for name, doc, use in DIGESTS),
     )
     return (
-        *(Function(name, doc, partial(_used, read, use), (path,)) for name, doc, use in uses),
-        Function("fileexists", "Whether there is such a file.", partial(_exists, read), (path,)),
+        *(
+            Function(name, doc, partial(_used, read, _once(use)), (path,), steps=50)
+            for name, doc, use in uses
+        ),
+        Function(
+            "fileexists",
+            "Whether there is such a file.",
+            partial(_exists, read),
+            (path,),
+            steps=50,
+        ),
         Function(
             "fileset",
             "The files below a folder that match a pattern with `*`, `**`, `?`, `[a-z]`, `{a,b}`.",
             partial(_names, read),
             (path, string("pattern")),
+            steps=50,
         ),
     )
 
 
-def _used(read: Read | None, use: Callable[[bytes], Val], path: str) -> Val:
+def _once(use: Callable[[bytes], Val]) -> Callable[[bytes, str], Val]:
+    """The same with what it yields kept by path: a digest of a large file takes long."""
+    made: dict[str, Val] = {}
+
+    def run(content: bytes, path: str) -> Val:
+        if path not in made:
+            made[path] = use(content)
+        return made[path]
+
+    return run
+
+
+def _used(read: Read | None, use: Callable[[bytes, str], Val], path: str) -> Val:
     try:
-        return use(_asked(lambda: _on(read).content(path)))
+        return use(_asked(lambda: _on(read).content(path)), path)
     except FileNotFoundError:
         raise FunctionFault(f'there is no file "{path}"', 0) from None
 

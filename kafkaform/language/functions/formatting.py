@@ -168,6 +168,8 @@ FUNCTIONS = (
         _format,
         (string("template"),),
         _ARGUMENTS,
+        steps=5,
+        cost=3,
     ),
     Function(
         "formatlist",
@@ -175,5 +177,7 @@ FUNCTIONS = (
         _formatlist,
         (string("template"),),
         _ARGUMENTS,
+        steps=5,
+        cost=8,
     ),
 )

@@ -60,7 +60,13 @@ _RAW = Param("value", ANY, null=True, marked=True)
 FUNCTIONS = (
     *(
         Function(
-            name, f"The value as {what}.", _conversion(kind), (_RAW,), passes=True, cost=CONVERSION
+            name,
+            f"The value as {what}.",
+            _conversion(kind),
+            (_RAW,),
+            passes=True,
+            steps=10,
+            cost=CONVERSION,
         )
         for name, what, kind in _TARGETS
     ),

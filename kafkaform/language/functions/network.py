@@ -105,24 +105,28 @@ FUNCTIONS = (
         "Whether the range of addresses holds an address or all of another range.",
         _cidrcontains,
         (_PREFIX, string("inner")),
+        steps=25,
     ),
     Function(
         "cidrhost",
         "The address with this number in the range; negative numbers count from its end.",
         _cidrhost,
         (_PREFIX, number("host")),
+        steps=25,
     ),
     Function(
         "cidrnetmask",
         "The netmask of a range of IPv4 addresses.",
         _cidrnetmask,
         (_PREFIX,),
+        steps=25,
     ),
     Function(
         "cidrsubnet",
         "The range with this index among those whose prefix is longer by some bits.",
         _cidrsubnet,
         (_PREFIX, number("bits"), number("index")),
+        steps=25,
     ),
     Function(
         "cidrsubnets",
@@ -130,5 +134,6 @@ FUNCTIONS = (
         _cidrsubnets,
         (_PREFIX,),
         number("bits"),
+        steps=25,
     ),
 )

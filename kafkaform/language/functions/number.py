@@ -83,7 +83,13 @@ FUNCTIONS = (
     Function("abs", "The number without its sign.", abs, (number(),)),
     Function("ceil", "The next whole number that is not smaller.", _ceil, (number(),)),
     Function("floor", "The next whole number that is not larger.", _floor, (number(),)),
-    Function("log", "The logarithm of the number to the base.", _log, (number(), number("base"))),
+    Function(
+        "log",
+        "The logarithm of the number to the base.",
+        _log,
+        (number(), number("base")),
+        steps=200,
+    ),
     Function("max", "The largest of the numbers.", _max, (number("first"),), number("numbers")),
     Function("min", "The smallest of the numbers.", _min, (number("first"),), number("numbers")),
     Function(
@@ -91,8 +97,16 @@ FUNCTIONS = (
         "The whole number that the text spells in a base from 2 to 62.",
         _parseint,
         (value("text"), number("base")),
+        steps=20,
+        characters=1,
     ),
-    Function("pow", "The base raised to the exponent.", _pow, (number("base"), number("exponent"))),
+    Function(
+        "pow",
+        "The base raised to the exponent.",
+        _pow,
+        (number("base"), number("exponent")),
+        steps=200,
+    ),
     Function(
         "signum", "-1, 0 or 1: the sign of the number.", lambda n: (n > 0) - (n < 0), (number(),)
     ),

@@ -205,6 +205,8 @@ def pattern_functions() -> tuple[Function, ...]:
         ),
     )
     return tuple(
-        Function(name, doc, partial(call, allowance=allowance), tuple(map(string, params)))
+        Function(
+            name, doc, partial(call, allowance=allowance), tuple(map(string, params)), steps=10
+        )
         for name, doc, call, params in calls
     )

@@ -27,10 +27,10 @@ class Param:
 class Function:
     """doc: one sentence for the documentation; call: takes converted arguments, raises
     FunctionFault, ConvertFault or ValueError; rest: any number of further arguments; passes: only
-    moves its arguments around, so that they may hold secrets and computed attributes; cost: steps
-    for each element of its arguments, of all levels unless it passes them on in one step each;
-    unifies: brings its arguments to one type; characters: how many of them it handles in a
-    step."""
+    moves its arguments around, so that they may hold secrets and computed attributes; unifies:
+    brings its arguments to one type. What it takes: steps of any call; cost for each element of
+    its arguments, of all levels unless it passes them on in one step each; characters: how many
+    of them it handles in a step."""
 
     name: str
     doc: str
@@ -38,6 +38,7 @@ class Function:
     params: tuple[Param, ...] = ()
     rest: Param | None = None
     passes: bool = False
+    steps: int = 3
     cost: int = 1
     unifies: bool = False
     characters: float = 8

@@ -53,11 +53,13 @@ FUNCTIONS = (
         'Milliseconds of a time such as `"7d"` or `"1d12h"`; -1 for `"forever"`.',
         _retention,
         (string(),),
+        steps=10,
     ),
     Function(
         "bytes",
         'Bytes of a size such as `"1GiB"` (1024³) or `"500MB"` (1000²).',
         _bytes,
         (string(),),
+        steps=10,
     ),
 )

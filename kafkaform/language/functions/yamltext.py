@@ -290,6 +290,7 @@ FUNCTIONS = (
         (string(),),
         cost=25,
         characters=0.4,
+        steps=100,
     ),
     Function(
         "yamlencode",
@@ -297,5 +298,6 @@ FUNCTIONS = (
         _yamlencode,
         (Param("value", null=True),),
         characters=1,
+        steps=100,
     ),
 )
