@@ -16,11 +16,13 @@ from .values import (
     SEQUENCES,
     Composite,
     Computed,
+    Fields,
     ListVal,
     MapVal,
     Marked,
     Null,
     ObjectVal,
+    Sequence,
     SetVal,
     TupleVal,
     Val,
@@ -59,7 +61,7 @@ def convert(value: Val, want: Type) -> Val:
     return _CONVERSIONS[kind](value, want)
 
 
-def fits(value: Composite, want: Type) -> bool:
+def fits(value: Sequence | Fields, want: Type) -> bool:
     """Whether a value is already what `convert` would make of it."""
     if _KINDS[type(value)] != want.kind:
         return False

@@ -127,10 +127,9 @@ class Declarations:
     moved: list[MovedBlock] = field(default_factory=list)
     imports: list[ImportBlock] = field(default_factory=list)
     settings: list[Block] = field(default_factory=list)
-    skipped: dict[str, list[Block]] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
         """How many things are declared, blocks without names aside."""
-        named = (self.variables, self.locals, self.resources, self.data, self.modules, self.outputs)
-        return sum(map(len, named))
+        values = len(self.variables) + len(self.locals) + len(self.outputs)
+        return values + len(self.resources) + len(self.data) + len(self.modules)

@@ -262,6 +262,7 @@ FUNCTIONS = (
         "The text with `%20` and the like, and plus signs, turned back.",
         _urldecode,
         (string(),),
+        characters=4,
     ),
     Function(
         "urlencode", "The text so that it may stand in a query of a URL.", quote_plus, (string(),)

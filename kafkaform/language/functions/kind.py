@@ -65,7 +65,7 @@ FUNCTIONS = (
             _conversion(kind),
             (_RAW,),
             passes=True,
-            steps=10,
+            steps=20,
             cost=CONVERSION,
         )
         for name, what, kind in _TARGETS

@@ -297,7 +297,8 @@ FUNCTIONS = (
         "The value as YAML, with sorted keys.",
         _yamlencode,
         (Param("value", null=True),),
-        characters=1,
+        cost=2,
+        characters=0.5,
         steps=100,
     ),
 )
