@@ -34,7 +34,7 @@ from .asking import Asking
 from .reading import read_folder, root_of
 from .requirements import unmet
 
-MAX_SECRET_BYTES = 1 << 16
+MAX_SECRET_BYTES, MAX_PATH = 1 << 16, 4096
 _READABLE = (
     "Configuration files are regular files below the root, and so is what links among them lead "
     "to: below the nearest folder upwards that holds .git, else below the folder itself."
@@ -137,6 +137,8 @@ def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Conf
 def _own(folder: Path, where: str) -> str:
     """The path of a module's folder as it is without links; "" is the folder itself."""
     try:
+        if len(where) > MAX_PATH:
+            return where
         found = os.path.relpath((folder / where).resolve(), folder.resolve())
     except (OSError, RuntimeError, ValueError):  # which reading it will tell
         return where
@@ -146,6 +148,8 @@ def _own(folder: Path, where: str) -> str:
 def _module(root: Path, folder: Path, where: str) -> dict[str, bytes]:
     """The files of a module's folder. Raises OSError saying why it cannot be read."""
     try:
+        if len(where) > MAX_PATH:
+            raise ValueError
         target = (folder / where).resolve()
     except (RuntimeError, ValueError):
         raise PermissionError("the path leads to itself, or is none") from None

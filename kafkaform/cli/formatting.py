@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
 from ..core.errors import UsageError
 from ..core.storage import refusal
@@ -17,6 +18,8 @@ from .console import Console
 
 STDIN = Path("-")
 ENDINGS = (".kf.hcl", ".kfvars.hcl", ".tf", ".tfvars")
+VALUES = (".kfvars.hcl", ".tfvars")
+"""Files of values, whose lines may hold secrets and are not quoted."""
 NAMES = ("fleet.hcl",)
 TAKEN = ", ".join((*(f"*{ending}" for ending in ENDINGS), *NAMES))
 """The names of files that are formatted, for people."""
@@ -78,6 +81,8 @@ def _laid_out(text: Text | Diagnostic) -> tuple[bytes | None, Diagnostics]:
         return None, (text,)
     _, problems = parse(text.data, str(text.path))
     if has_errors(problems):
+        if text.path.name.endswith(VALUES):
+            problems = tuple(replace(fault, excerpt=None) for fault in problems)
         return None, problems
     return format(text.data.decode()).encode(), ()
 

@@ -80,7 +80,7 @@ def failing(fault: EvalError) -> Code:
     return run
 
 
-COLLECTION = 4
+COLLECTION = 5
 """Steps for making a collection, however small: five million would fill the memory."""
 _MAKERS = (Tuple, Object, ForTuple, ForObject)
 

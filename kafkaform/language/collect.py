@@ -17,7 +17,7 @@ COUNTED = 20_000
 """How many errors are looked for."""
 FAULT = 100
 """Steps that a fault takes; telling many takes longer than finding them."""
-_SENTENCE, _TEXT = 500, 2_000
+_SENTENCE, _TEXT, _END = 500, 2_000, 100
 """Characters of one sentence, and of what a rule says; names and keys can be a megabyte."""
 
 
@@ -111,7 +111,8 @@ def clipped(fault: Diagnostic) -> Diagnostic:
 
 
 def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[:length]}…"
+    """The beginning and the end of a long text."""
+    return text if len(text) <= length else f"{text[: length - _END]}…{text[-_END:]}"
 
 
 def _place(fault: Diagnostic) -> tuple[str, int, int]:

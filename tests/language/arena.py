@@ -139,8 +139,24 @@ def _live(folder: str, place: Path, commands: Sequence[Any]) -> None:
 
 
 def _typed(words: Sequence[str], run: Any) -> int:
-    if words[0] != "picture":
+    """Run a command; `pictures` shows a plan against a simulated cluster in all forms."""
+    if list(words) != ["pictures"]:
         return int(run(words))
+    from kafkaform.core.canonical import dumps
+    from kafkaform.core.errors import KafkaformError
+    from kafkaform.render.diagnostics import render_diagnostics
+    from kafkaform.render.human import human
+    from kafkaform.render.jsonplan import to_json
+    from kafkaform.render.markdown import markdown
+
+    from ..test_cases import plan_of, workspace_of
+
+    try:
+        plan = plan_of(workspace_of(Path.cwd()), Path.cwd())
+    except KafkaformError as error:
+        sys.stderr.write(render_diagnostics(error.diagnostics))
+        return 1
+    sys.stdout.write("\n".join((human(plan), markdown(plan), dumps(to_json(plan)))))
     return 0
 
 

@@ -1,64 +1,57 @@
-"""Hostile configurations end with one diagnostic that has a line, soon."""
+"""The limits of evaluation: what runs into one is told once, and nothing is left out silently."""
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
-from .example import desired
+from kafkaform.core.diagnostics import Diagnostic, Range, Severity, has_errors
+from kafkaform.core.schema import STRING, Type, object_of
+from kafkaform.language.collect import SHOWN, Collector
+from kafkaform.language.desired import load
+from kafkaform.language.limits import LIMITS, Budget
+
+from .example import desired, evaluate, plain
+from .test_modules import sound
+
+LOOPS = (
+    "locals {\n  r = range(1000)\n"
+    "  a = [for x in local.r : [for y in local.r : [for z in local.r : z]]]\n}\n"
+)
 
 
-def _doubling(first: str, step: str, count: int = 60) -> str:
-    lines = [
-        f"s0 = {first}",
-        *(f"s{n + 1} = {step.replace('@', f'local.s{n}')}" for n in range(count)),
-    ]
-    return "locals {\n" + "\n".join(lines) + "\n}\n"
-
-
-BOMBS = {
-    "strings": (_doubling('"aaaaaaaaaa"', '"${@}${@}"'), "is too long"),
-    "lists": (_doubling('["a"]', "[@, @]"), "is too large"),
-    "concat": (_doubling('["a"]', "concat(@, @)"), "elements"),
-    "numbers": (_doubling("99999999", "@ * @"), "cannot be computed"),
-    "depth": (_doubling("1", "[@]", 500), "is too large"),
-    "loops": (
-        "locals {\n  r = range(1000)\n"
-        "  a = [for x in local.r : [for y in local.r : [for z in local.r : z]]]\n}",
-        "too many steps",
-    ),
-    "long loop": ("locals {\n  a = range(1000000)\n}", "is too large"),
-    "copies": (
-        'locals {\n  s = join("", range(100000))\n'
-        '  a = [for i in range(100000) : "${local.s}x"]\n}',
-        "too many steps",
-    ),
-    "ranges": ("locals {\n  a = [for i in range(99999) : range(99999)]\n}", "too many steps"),
-    "json": ('locals {\n  a = jsondecode("' + "[" * 800 + "]" * 800 + '")\n}', "cannot be"),
-    "instances": (
-        'resource "kafka_topic" "a" {\n  count = 1000000\n  name = "a"\n}',
-        "is too large",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BOMBS)
-@pytest.mark.timeout(30)
-def test_bombs(name: str) -> None:
-    """Each bomb is stopped with its line, before it uses up memory or patience."""
-    text, words = BOMBS[name]
-    found = desired(text)
-    assert len(found.diagnostics) == 1
-    assert words in found.diagnostics[0].summary
-    assert found.diagnostics[0].range is not None
+def warning(number: int) -> Diagnostic:
+    place = Range("main.kf.hcl", number + 1, 1, number + 1, 2)
+    return Diagnostic(Severity.WARNING, f"warning {number}", range=place)
 
 
 def test_running_out_of_steps_is_said_once() -> None:
     """What comes after the place where the steps ran out adds no further messages."""
     later = "".join(f"locals {{ n{n} = length([{n}]) }}\n" for n in range(50))
-    found = desired(f'{BOMBS["loops"][0]}\n{later}output "o" {{ value = local.n3 }}\n')
+    found = desired(f'{LOOPS}{later}output "o" {{ value = local.n3 }}\n')
     assert [item.summary for item in found.diagnostics] == [
         "The configuration takes too many steps to evaluate"
     ]
+
+
+def test_what_may_fail_does_not_hide_a_limit() -> None:
+    """`try` and `can` pass a limit on, or a bomb would be a way to waste time again and again."""
+    for call in ("try(range(1e9), 1)", "can(range(1e9))", 'try(yamldecode("*a"), range(1e9), 1)'):
+        (fault,) = desired(f"locals {{\n  a = {call}\n}}\n").diagnostics
+        assert "is too large" in fault.summary
+
+
+def test_evaluation_that_ends_early_is_an_error() -> None:
+    """However many warnings there are: what was not evaluated must not seem to be gone."""
+    collector = Collector(Budget(1_000_000))
+    for number in range(20_000):
+        collector.add(warning(number))
+    found = collector.diagnostics
+    assert has_errors(found)
+    assert len(found) == SHOWN + 2
+    assert "19,000 more warnings are not shown" in [item.summary for item in found]
+    assert "The configuration has too many faults" in [item.summary for item in found]
 
 
 def test_long_chains_of_local_values() -> None:
@@ -66,3 +59,102 @@ def test_long_chains_of_local_values() -> None:
     lines = [f"s{n + 1} = local.s{n} + 1" for n in range(3000)]
     text = "locals {\ns0 = 0\n" + "\n".join(lines) + '\n}\noutput "o" { value = local.s3000 }\n'
     assert desired(text).outputs[0].value == 3000
+
+
+@pytest.mark.parametrize(
+    "make", [lambda t: Type("tuple", items=(t, t)), lambda t: object_of({"a": t, "b": t})]
+)
+def test_types_with_shared_parts_are_compared_quickly(make: Type) -> None:
+    """The type of a value that holds itself twice on sixty levels has 2^60 parts, written out."""
+    one = other = STRING
+    for _ in range(60):
+        one, other = make(one), make(other)
+    begun = process_time()
+    assert one == other and hash(one) == hash(other)
+    assert one != make(other)
+    assert process_time() - begun < 1
+
+
+def test_values_with_shared_parts_are_used_freely() -> None:
+    """What only moves such a value costs nothing, so that one big value may serve many."""
+    lines = "".join(f"  s{n + 1} = [local.s{n}, local.s{n}]\n" for n in range(15))
+    text = f"locals {{\n  s0 = [1]\n{lines}"
+    text += "  all = [for n in range(10000) : { n = n, shared = local.s15 }]\n"
+    text += "  one = merge(local.all[5], { m = 1 }).n\n}\n"
+    assert desired(text + 'output "o" { value = local.one }\n').outputs[0].value == 5
+
+
+def test_conversions_that_change_nothing() -> None:
+    """A value that has its type already is passed on as it is, and costs nothing."""
+    value = evaluate("[for n in range(50000) : { name = tostring(n), n = n }]")
+    assert evaluate("[x.all, x.all]", x=evaluate_object(value)) is not None
+
+
+def evaluate_object(value: object) -> object:
+    from kafkaform.language.values import ObjectVal
+
+    return ObjectVal({"all": value})
+
+
+def test_a_large_fleet_fits() -> None:
+    """Ten thousand topics through one module, each with several values of its own, are no bomb."""
+    main = """
+locals { topics = { for i in range(10000) : "t${i}" => { partitions = i % 12 + 1 } } }
+module "topic" {
+  source     = "./m"
+  for_each   = local.topics
+  name       = each.key
+  partitions = each.value.partitions
+  config     = { "cleanup.policy" = "delete" }
+}
+output "names" { value = length([for t in module.topic : t.name]) }
+"""
+    module = """
+variable "name" { type = string }
+variable "partitions" { type = number }
+variable "config" { type = map(string) }
+locals { full = "${var.name}.v1" }
+resource "kafka_topic" "this" {
+  name       = local.full
+  partitions = var.partitions
+  config     = merge(var.config, { "x" = lookup(var.config, "y", "z") })
+}
+output "name" { value = kafka_topic.this.name }
+"""
+    found = sound({"main.kf.hcl": main, "m/main.kf.hcl": module})
+    assert len(found.declared) == found.outputs[0].value == 10_000
+
+
+def test_many_names_of_one_folder_are_one_module() -> None:
+    """A folder that is reached through links is read once and knows its callers."""
+    reads = []
+
+    def read(folder: str) -> dict[str, bytes]:
+        reads.append(folder)
+        return {"main.kf.hcl": b'module "again" { source = "./link" }\n'}
+
+    own = {"a": "a", "b": "a", "a/link": "a"}
+    tree = load({"main.kf.hcl": b'module "x" { source = "./a" }\nmodule "y" { source = "./b" }\n'},
+                read, own.__getitem__)  # fmt: skip
+    assert reads == ["a"]
+    assert tree.names == own
+
+
+def test_modules_are_bounded_in_all() -> None:
+    """A thousand folders may be named, in all modules together."""
+    calls = "".join(f'module "m{n}" {{ source = "./m{n}" }}\n' for n in range(LIMITS.calls + 1))
+    tree = load({"main.kf.hcl": calls.encode()}, lambda _: {"main.kf.hcl": b"locals { a = 1 }\n"})
+    (fault,) = tree.diagnostics
+    assert fault.summary == "The modules of the configuration are too large"
+    assert str(fault.range) == "main.kf.hcl:1001:1"
+
+
+def test_long_messages_keep_their_ends() -> None:
+    """A key of a megabyte is not told in full, but what is wrong with it is."""
+    key = "k" * 1_000_000
+    found = desired(f'locals {{\n  a = {{ "{key}" = 1 }}["{key}x"]\n}}\n')
+    (fault,) = found.diagnostics
+    assert len(fault.summary) < 600
+    assert fault.summary.startswith('There is nothing under the key "kkk')
+    assert fault.summary.endswith('kx"')
+    assert plain("1") == 1

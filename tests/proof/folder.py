@@ -82,9 +82,14 @@ class Folder:
         """0 stands for: no changes."""
         return self.run("plan", "-detailed-exitcode", "--concise", "--no-color")
 
-    def records(self) -> list[Record]:
-        """The whole audit log; fails if its chain is broken or the state's anchor is missing."""
-        lines = self.log.read_bytes().splitlines()
+    def records(self, *, struck: bool = False) -> list[Record]:
+        """The whole audit log; fails if its chain is broken or the state's anchor is missing.
+        struck: the writer was killed, which may have torn the last line; the next run sets such
+        a line aside."""
+        lines = self.log.read_bytes().splitlines(keepends=True)
+        if struck and lines and not lines[-1].endswith(b"\n"):
+            lines.pop()
+        lines = [line.rstrip(b"\n") for line in lines]
         state = self.state()
         verdict = verify(lines, state.audit_head if state else None)
         assert verdict.ok, f"record {verdict.seq}: {verdict.problem}"

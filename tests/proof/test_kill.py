@@ -76,7 +76,7 @@ def strike(lane: Lane, length: float, number: int) -> bool:
 
 def where(lane: Lane) -> str:
     """What the apply that was struck left behind."""
-    records = lane.folder.records()
+    records = lane.folder.records(struck=True)
     intents, ends = pairs(records)
     if intents - ends:
         return "open intents"

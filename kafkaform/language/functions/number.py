@@ -88,7 +88,7 @@ FUNCTIONS = (
         "The logarithm of the number to the base.",
         _log,
         (number(), number("base")),
-        steps=400,
+        steps=700,
     ),
     Function("max", "The largest of the numbers.", _max, (number("first"),), number("numbers")),
     Function("min", "The smallest of the numbers.", _min, (number("first"),), number("numbers")),
@@ -105,7 +105,7 @@ FUNCTIONS = (
         "The base raised to the exponent.",
         _pow,
         (number("base"), number("exponent")),
-        steps=400,
+        steps=700,
     ),
     Function(
         "signum", "-1, 0 or 1: the sign of the number.", lambda n: (n > 0) - (n < 0), (number(),)

@@ -19,8 +19,10 @@ from ..values import (
     ObjectVal,
     TupleVal,
     Val,
+    depth_of,
     size_of,
     text,
+    work_of,
 )
 from .dates import rfc3339
 from .encoding import unpacked
@@ -243,7 +245,8 @@ def _yamldecode(source: str) -> Val:
 def _yamlencode(value: Val) -> Val:
     import yaml
 
-    if size_of(value) > LIMITS.characters:
+    indented = size_of(value) + 2 * depth_of(value) * work_of(value)
+    if indented > 2 * LIMITS.characters:
         raise LimitFault("the value is too large for one string", 0)
     events = (
         yaml.StreamStartEvent(),
@@ -288,7 +291,7 @@ FUNCTIONS = (
         "The value that a YAML text says.",
         _yamldecode,
         (string(),),
-        cost=25,
+        cost=40,
         characters=0.4,
         steps=100,
     ),
