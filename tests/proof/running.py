@@ -6,6 +6,8 @@ import contextlib
 import multiprocessing
 import os
 import subprocess
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
@@ -13,6 +15,9 @@ from pathlib import Path
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.proof.warm"])
+_ASKING = threading.Lock()
+"""An exit code can be read once. multiprocessing asks for those of all processes whenever it
+starts another, and of two threads that ask at a time one is told 255."""
 
 
 @dataclass(frozen=True)
@@ -25,19 +30,22 @@ class Running:
 
     @property
     def returncode(self) -> int | None:
-        return self.process.exitcode
+        return self.poll()
 
     def poll(self) -> int | None:
-        return self.process.exitcode
+        with _ASKING:
+            return self.process.exitcode
 
     def wait(self, seconds: float) -> None:
         """Raises subprocess.TimeoutExpired if it runs longer."""
-        self.process.join(seconds)
-        if self.process.exitcode is None:
-            raise subprocess.TimeoutExpired(self.process.name, seconds)
+        deadline = time.monotonic() + seconds
+        while self.poll() is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired(self.process.name, seconds)
+            time.sleep(0.005)
 
     def send_signal(self, number: int) -> None:
-        if self.process.pid is not None and self.process.exitcode is None:
+        if self.process.pid is not None and self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.process.pid, number)
 
@@ -54,7 +62,8 @@ def start(
         args=(list(arguments), str(folder), dict(environment), str(screen)),
         name=arguments[0],
     )
-    process.start()
+    with _ASKING:
+        process.start()
     return Running(process, screen)
 
 
