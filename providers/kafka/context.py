@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from kafkaform.core.change import Step
 from kafkaform.core.dataclass import dataclass
 from kafkaform.core.resource import Depth, Facts, Fault, Identity, Reading, Sweep
-from kafkaform.core.value import FrozenMap
+from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.provider.contract import Secrets
 
 from .settings import Settings
 from .wire.client import Wire
@@ -41,8 +42,18 @@ class Reply:
     attributes: FrozenMap | None = None
 
 
-Send = Callable[[Context, Sequence[Step], bool], Sequence[Reply]]
-"""(context, steps of one request, validate only) -> one reply a step, in order."""
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What one request shall do. dry: check it and do nothing; secrets: what references in the
+    payloads stand for; there are none in a dry run."""
+
+    steps: Sequence[Step]
+    dry: bool
+    secrets: Secrets = EMPTY
+
+
+Send = Callable[[Context, Order], Sequence[Reply]]
+"""Sends once, and answers for each step in order, whatever happens."""
 
 
 Listing = Callable[[Context, Depth], Sweep]

@@ -22,30 +22,33 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from . import configs, connect, quotas, reading, sending, topics
+from . import configs, connect, quotas, topics
 from .cluster import read_cluster
-from .context import Context, Listing, Reads, Reply, Send
+from .context import Context, Listing, Order, Reads, Reply, Send
 from .data import Source, answer
 from .facts import read_facts
 from .impact import assess
 from .native import Native, open_native
+from .reads import quotas as quota_reads
+from .reads import topics as topic_reads
+from .sends import topics as topic_sends
 from .settings import Settings
 from .wire.client import NotSent, Wire
 
 READS: Mapping[str, Reads] = {
-    topics.KIND: Reads(reading.sweep_topics, reading.read_topics),
-    configs.KIND: Reads(reading.sweep_topic_configs, reading.read_topic_configs),
+    topics.KIND: Reads(topic_reads.sweep_topics, topic_reads.read_topics),
+    configs.KIND: Reads(topic_reads.sweep_topic_configs, topic_reads.read_topic_configs),
 }
 LISTINGS: Mapping[str, Listing] = {
     **{kind: reads.sweep for kind, reads in READS.items()},
-    quotas.KIND: reading.sweep_quotas,
+    quotas.KIND: quota_reads.sweep_quotas,
 }
 """Quotas are listed for the review alone: no plan changes them."""
 SENDS: Mapping[str, Send] = {
-    "CreateTopics": sending.send_create_topics,
-    "CreatePartitions": sending.send_create_partitions,
-    "IncrementalAlterConfigs": sending.send_alter_configs,
-    "DeleteTopics": sending.send_delete_topics,
+    "CreateTopics": topic_sends.send_create_topics,
+    "CreatePartitions": topic_sends.send_create_partitions,
+    "IncrementalAlterConfigs": topic_sends.send_alter_configs,
+    "DeleteTopics": topic_sends.send_delete_topics,
 }
 
 
@@ -81,11 +84,11 @@ class KafkaSession:
         return assess(self._context, self._native, changes)
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
-        replies = SENDS[batch.request.name](self._context, batch.steps, True)
+        replies = self._send(batch.request.name, Order(batch.steps, dry=True))
         return [Verdict(reply.step.id, reply.step.evidence, reply.fault) for reply in replies]
 
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
-        replies = SENDS[batch.request.name](self._context, batch.steps, False)
+        replies = self._send(batch.request.name, Order(batch.steps, dry=False, secrets=secrets))
         return [_outcome(reply) for reply in replies]
 
     def progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
@@ -93,6 +96,9 @@ class KafkaSession:
 
     def cancel(self, ticket: str) -> Outcome:
         return _unknown_ticket(ticket)
+
+    def _send(self, request: str, order: Order) -> Sequence[Reply]:
+        return SENDS[request](self._context, order)
 
     def close(self) -> None:
         self._context.wire.close()

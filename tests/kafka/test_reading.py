@@ -6,7 +6,7 @@ import pytest
 
 from kafkaform.core.value import FrozenMap
 from kafkaform_providers.kafka.config_keys import TOPIC_KEYS
-from kafkaform_providers.kafka.reading import fallback
+from kafkaform_providers.kafka.reads.topics import fallback
 from kafkaform_providers.kafka.wire.answers import Entry
 
 from .changes import FACTS, facts

@@ -12,15 +12,15 @@ from kafkaform.core.change import Step
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap
 
-from . import rights
-from .canonical import config_value
-from .context import Context, Reply
-from .exchange import attempt
-from .faults import fault_of, lost, right_for
-from .reading import OWN, UNKNOWN_TOPIC
-from .wire.answers import Answer, Answers
-from .wire.configs import alter_configs
-from .wire.topics import (
+from .. import rights
+from ..canonical import config_value
+from ..context import Context, Order, Reply
+from ..exchange import attempt
+from ..faults import fault_of, lost, right_for
+from ..reads.topics import OWN, UNKNOWN_TOPIC
+from ..wire.answers import Answer, Answers
+from ..wire.configs import alter_configs
+from ..wire.topics import (
     ANSWER_MARGIN,
     TopicRow,
     create_partitions,
@@ -30,18 +30,16 @@ from .wire.topics import (
 )
 
 
-def send_create_topics(
-    context: Context, steps: Sequence[Step], validate_only: bool
-) -> Sequence[Reply]:
+def send_create_topics(context: Context, order: Order) -> Sequence[Reply]:
     """CreateTopics; the answer tells the topic id and what the broker made."""
     answers = attempt(
         "CreateTopics",
         lambda: create_topics(
-            context.wire, _payloads(steps), context.timeout, validate_only=validate_only
+            context.wire, _payloads(order.steps), context.timeout, validate_only=order.dry
         ),
     )
-    replies = _replies("CreateTopics", steps, answers, "name")
-    if isinstance(answers, Fault) or validate_only:
+    replies = _replies("CreateTopics", order.steps, answers, "name")
+    if isinstance(answers, Fault) or order.dry:
         return replies
     return [
         reply if reply.fault else _created(reply.step, answers.items[reply.step.payload["name"]])
@@ -49,44 +47,38 @@ def send_create_topics(
     ]
 
 
-def send_create_partitions(
-    context: Context, steps: Sequence[Step], validate_only: bool
-) -> Sequence[Reply]:
+def send_create_partitions(context: Context, order: Order) -> Sequence[Reply]:
     """CreatePartitions to an absolute count; a count that is already there is CONVERGED."""
     answers = attempt(
         "CreatePartitions",
         lambda: create_partitions(
-            context.wire, _payloads(steps), context.timeout, validate_only=validate_only
+            context.wire, _payloads(order.steps), context.timeout, validate_only=order.dry
         ),
     )
-    return _replies("CreatePartitions", steps, answers, "name")
+    return _replies("CreatePartitions", order.steps, answers, "name")
 
 
-def send_alter_configs(
-    context: Context, steps: Sequence[Step], validate_only: bool
-) -> Sequence[Reply]:
+def send_alter_configs(context: Context, order: Order) -> Sequence[Reply]:
     """IncrementalAlterConfigs, all keys of one topic or none."""
     answers = attempt(
         "IncrementalAlterConfigs",
         lambda: alter_configs(
             context.wire,
-            _payloads(steps),
+            _payloads(order.steps),
             context.timeout + ANSWER_MARGIN,
-            validate_only=validate_only,
+            validate_only=order.dry,
         ),
     )
-    return _replies("IncrementalAlterConfigs", steps, answers, "name")
+    return _replies("IncrementalAlterConfigs", order.steps, answers, "name")
 
 
-def send_delete_topics(
-    context: Context, steps: Sequence[Step], validate_only: bool
-) -> Sequence[Reply]:
+def send_delete_topics(context: Context, order: Order) -> Sequence[Reply]:
     """DeleteTopics by id. The broker has no dry run for it: a fresh read stands in."""
-    if validate_only:
-        return _check_deletes(context, steps)
-    ids = [step.payload["topic_id"] for step in steps]
+    if order.dry:
+        return _check_deletes(context, order.steps)
+    ids = [step.payload["topic_id"] for step in order.steps]
     answers = attempt("DeleteTopics", lambda: delete_topics(context.wire, ids, context.timeout))
-    return _replies("DeleteTopics", steps, answers, "topic_id")
+    return _replies("DeleteTopics", order.steps, answers, "topic_id")
 
 
 def _payloads(steps: Sequence[Step]) -> list[FrozenMap]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from decimal import Decimal
 from functools import partial
 from typing import TypeVar
 
@@ -29,16 +28,15 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from . import configs, quotas, topics
-from .canonical import config_value
-from .config_keys import BROKER_TIMES, TOPIC_KEYS
-from .context import Context
-from .exchange import attempt
-from .faults import code_name, fault_of, right_for
-from .wire.answers import Answer, Entry
-from .wire.configs import describe_configs
-from .wire.quotas import QuotaRows, describe_quotas
-from .wire.topics import TopicRow, list_topics
+from .. import configs, topics
+from ..canonical import config_value
+from ..config_keys import BROKER_TIMES, TOPIC_KEYS
+from ..context import Context
+from ..exchange import attempt
+from ..faults import code_name, fault_of, right_for
+from ..wire.answers import Answer, Entry
+from ..wire.configs import describe_configs
+from ..wire.topics import TopicRow, list_topics
 
 NAMES_AT_ONCE = 2_000
 CONFIGS_AT_ONCE = 250
@@ -101,21 +99,6 @@ def read_topic_configs(
         identity: _topic_config(context, identity, answers[identity.key], fallbacks)
         for identity in ids
     }
-
-
-def sweep_quotas(context: Context, depth: Depth) -> Sweep:
-    """Every quota with all of its keys, or the fault: the cluster tells all quotas or none."""
-    api = "DescribeClientQuotas"
-    answer = attempt(api, lambda: describe_quotas(context.wire, context.timeout))
-    if isinstance(answer, QuotaRows) and answer.code:
-        answer = fault_of(api, answer.code, "", answer.message)
-    if isinstance(answer, Fault):
-        return Sweep(quotas.KIND, depth, (), Coverage(CoverageKind.FAILED, answer))
-    exact = (
-        (row.entity, {key: Decimal(repr(value)) for key, value in row.values.items()})
-        for row in answer.rows
-    )
-    return quotas.listing(context.instance, depth, exact)
 
 
 def _identity(context: Context, name: str) -> Identity:
