@@ -47,7 +47,7 @@ from kafkaform_providers.kafka.memory import (
     Topic,
     refused,
 )
-from kafkaform_providers.kafka.memory.controller import placed
+from kafkaform_providers.kafka.memory.topics import key, placed
 
 from .model.store import Fate, MemoryBackend, MemorySink
 
@@ -105,7 +105,7 @@ def cluster_of(
         cluster.grant(name, *((operation, resource) for operation, resource in rights))
     for name, code in (errors or {}).items():
         cluster.faults.schedule(refused(code, name), "DescribeTopics", times=100)
-    cluster.commit({name: topic_of(name, cluster, **said) for name, said in (topics or {}).items()})
+    cluster.commit({key(n): topic_of(n, cluster, **said) for n, said in (topics or {}).items()})
     return cluster
 
 

@@ -42,6 +42,7 @@ from kafkaform.state.codec import encode as encode_state
 from kafkaform.state.model import Row, State, new_state
 from kafkaform_providers.kafka.memory import Mishap, SimulatedClock, SimulatedCluster, Topic
 from kafkaform_providers.kafka.memory.schedule import Unreachable
+from kafkaform_providers.kafka.memory.world import Changes
 
 from . import boxes
 from .store import Fate, MemoryBackend, MemorySink
@@ -193,9 +194,9 @@ class WatchedCluster(SimulatedCluster):
         finally:
             self._others = False
 
-    def commit(self, changes: dict[str, Topic | None]) -> None:
-        for name, after in changes.items():
-            before = self._topics.get(name)
+    def commit(self, changes: Changes) -> None:
+        for key, after in changes.items():
+            name, before = key[1], self._world.get(key)
             if not self._others:
                 self.on_own(name, before, after)
             elif before is not None:

@@ -5,7 +5,6 @@ Must not know: Kafka clients, sockets, real clocks, plans, state files.
 
 from .clock import SimulatedClock
 from .cluster import SimulatedCluster
-from .controller import Topic
 from .provider import MemoryProvider
 from .schedule import (
     Ending,
@@ -21,6 +20,7 @@ from .schedule import (
     throttled,
 )
 from .session import MemorySession
+from .topics import Topic
 
 __all__ = [
     "Ending",

@@ -6,16 +6,7 @@ from collections import deque
 
 from kafkaform.core.dataclass import dataclass
 
-from .controller import Changes, Topic, Topics
-
-
-def apply_changes(changes: Changes, topics: dict[str, Topic]) -> None:
-    """Replay one batch of the log onto these topics."""
-    for name, topic in changes.items():
-        if topic is None:
-            topics.pop(name, None)
-        else:
-            topics[name] = topic
+from .world import Changes, World
 
 
 @dataclass(slots=True)
@@ -34,7 +25,7 @@ class Broker:
     def __init__(self) -> None:
         self.up = True
         self.lag: tuple[int, float] = (0, 0.0)
-        self._topics: dict[str, Topic] = {}
+        self._world = World()
         self._unseen: deque[_Unseen] = deque()
 
     def commit(self, changes: Changes, now: float) -> None:
@@ -43,12 +34,12 @@ class Broker:
         if self._unseen or reads or seconds:
             self._unseen.append(_Unseen(changes, reads, now + seconds))
         else:
-            apply_changes(changes, self._topics)
+            self._world.apply(changes)
 
-    def look(self, now: float) -> Topics:
-        """The topics that one read at this time shows."""
+    def look(self, now: float) -> World:
+        """What one read at this time shows."""
         while self._unseen and not self._unseen[0].reads and self._unseen[0].due <= now:
-            apply_changes(self._unseen.popleft().changes, self._topics)
+            self._world.apply(self._unseen.popleft().changes)
         for unseen in self._unseen:
             unseen.reads = max(0, unseen.reads - 1)
-        return self._topics
+        return self._world

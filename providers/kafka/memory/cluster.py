@@ -8,21 +8,24 @@ from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from types import MappingProxyType
 from typing import TypeVar
 
 from kafkaform.core.clock import Clock
 from kafkaform.core.dataclass import dataclass
 
+from .. import topics
 from ..connect import CLIENT_ID
-from .broker import Broker, apply_changes
+from .broker import Broker
 from .clock import SimulatedClock
-from .controller import HANDLERS, Answer, Call, Changes, Item, Topic, Topics
+from .controller import Answer, Call, Item
 from .defaults import TOPIC_DEFAULTS
 from .outside import Outside
 from .quota import Mutations
 from .rights import Right, User, user
 from .schedule import Ending, Killed, Lost, Mishap, Schedule, Unreachable
+from .tables import HANDLERS
+from .topics import Topics
+from .world import Changes, World
 
 T = TypeVar("T")
 Veto = Callable[[int, str], Answer | None]
@@ -41,10 +44,14 @@ _CAUSES = {
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one broker shows to one read; veto: an error that is injected for a topic."""
+    """What one broker shows to one read; veto: an error that is injected for an object."""
 
-    topics: Topics
+    world: World
     veto: Veto
+
+    @property
+    def topics(self) -> Topics:
+        return self.world.of(topics.KIND)
 
 
 class SimulatedCluster:
@@ -72,7 +79,7 @@ class SimulatedCluster:
         self.elr = False
         self.mutations = Mutations()
         self._brokers = {number: Broker() for number in range(1, brokers + 1)}
-        self._topics: dict[str, Topic] = {}
+        self._world = World()
         self._late: list[tuple[float, int, Callable[[], object]]] = []
         self._ids = 0
         self._order = 0
@@ -80,8 +87,13 @@ class SimulatedCluster:
     @property
     def topics(self) -> Topics:
         """The committed topics by name, however far brokers lag behind."""
+        return self.world.of(topics.KIND)
+
+    @property
+    def world(self) -> World:
+        """Everything that is committed, however far brokers lag behind."""
         self._land()
-        return MappingProxyType(self._topics)
+        return self._world
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -143,7 +155,7 @@ class SimulatedCluster:
         """Append one atomic batch to the log."""
         if not changes:
             return
-        apply_changes(changes, self._topics)
+        self._world.apply(changes)
         now = self.clock.monotonic()
         for broker in self._brokers.values():
             broker.commit(changes, now)
@@ -158,7 +170,7 @@ class SimulatedCluster:
         counts = (self.default_partitions, self.default_replication_factor)
         charge = self.mutations.charge(who.name, CLIENT_ID, self.clock.monotonic())
         return Call(
-            self._topics,
+            self._world,
             who,
             self.live,
             counts,
@@ -166,6 +178,7 @@ class SimulatedCluster:
             self.new_id,
             veto,
             charge,
+            self.clock.monotonic(),
         )
 
     def _meet(self, api: str) -> Mishap:

@@ -9,7 +9,8 @@ from kafkaform.core.dataclass import replace
 from kafkaform.core.value import EMPTY
 
 from ..canonical import config_map
-from .controller import Changes, Topic, Topics, placed
+from .topics import Topic, Topics, key, placed
+from .world import Changes
 
 
 class Committing(Protocol):
@@ -48,7 +49,7 @@ class Outside:
 
     def delete(self, name: str) -> None:
         """Delete a topic. Raises KeyError if there is none."""
-        self._cluster.commit({self._cluster.topics[name].name: None})
+        self._cluster.commit({key(self._cluster.topics[name].name): None})
 
     def recreate(self, name: str) -> Topic:
         """Delete a topic and make it again as it was; only its id is new."""
@@ -73,5 +74,5 @@ class Outside:
         return self._keep(replace(topic, assignment=(*topic.assignment, *added)))
 
     def _keep(self, topic: Topic) -> Topic:
-        self._cluster.commit({topic.name: topic})
+        self._cluster.commit({key(topic.name): topic})
         return topic

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from kafkaform.core.change import (
@@ -15,7 +16,6 @@ from kafkaform.core.change import (
     Verdict,
 )
 from kafkaform.core.resource import (
-    Absent,
     Coverage,
     CoverageKind,
     Depth,
@@ -23,24 +23,22 @@ from kafkaform.core.resource import (
     Failed,
     Fault,
     FaultClass,
-    Hidden,
     Identity,
-    Observed,
     Reading,
     Sweep,
 )
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from .. import configs, faults, quotas, topics
+from .. import faults, quotas, topics
 from ..data import Source, answer
 from .cluster import SimulatedCluster, View
-from .controller import HANDLERS, Answer, Topic
+from .controller import Answer
+from .kinds import Scene
 from .rights import CLUSTER, User
 from .schedule import Lost, Unreachable
+from .tables import CHECKS, HANDLERS, KINDS, MADE
 
-_KINDS = frozenset({topics.KIND, configs.KIND})
-_INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _NOTHING_LOST = Impact(
     "destroys 0 bytes in 0 offsets; live groups: none",
     FrozenMap({"bytes": 0, "offsets": 0, "groups": "none"}),
@@ -69,30 +67,55 @@ class MemorySession:
         return self._facts
 
     def sweep(self, kind: str, depth: Depth) -> Sweep:
-        """The topics that the user may see; config overrides are only ever read by name."""
+        """One listing. A veto for its first item fails it whole."""
         if kind == quotas.KIND:
             return self._quotas(depth)
-        if kind not in _KINDS:
+        if kind not in KINDS:
             return _failed_sweep(kind, depth, _unsupported(kind))
-        view = self._look("ListTopics", None)
+        view = self._look(KINDS[kind].listing, None)
         if isinstance(view, Fault):
             return _failed_sweep(kind, depth, view)
         if vetoed := view.veto(0, ""):
-            return _failed_sweep(kind, depth, faults.fault_of("Metadata", vetoed.code, ""))
-        names = sorted(view.topics) if kind == topics.KIND else ()
-        ids = (Identity(self._instance, kind, name) for name in names)
-        found = (self._topic(identity, view, depth) for identity in ids)
-        items = tuple(reading for reading in found if isinstance(reading, Observed))
-        return Sweep(kind, depth, items, Coverage(CoverageKind.VISIBLE_ONLY))
+            fault = faults.fault_of(KINDS[kind].api, vetoed.code, "")
+            return _failed_sweep(kind, depth, fault)
+        return KINDS[kind].sweep(self._scene(view), depth)
 
     def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
-        """Objects by name, all from one look at one broker."""
-        view = self._look("DescribeTopics", at)
+        """Objects by name; those whose API is the same, from one look at one broker."""
+        groups: dict[str, list[Identity]] = defaultdict(list)
+        for identity in ids:
+            kind = KINDS.get(identity.kind)
+            groups[kind.describing if kind else ""].append(identity)
+        readings: dict[Identity, Reading] = {}
+        for api, group in groups.items():
+            readings.update(self._readings(api, group, at))
+        return readings
+
+    def _readings(
+        self, api: str, ids: Sequence[Identity], at: str | None
+    ) -> Mapping[Identity, Reading]:
+        if not api:
+            return {identity: Failed(identity, _unsupported(identity.kind)) for identity in ids}
+        view = self._look(api, at)
         if isinstance(view, Fault):
             return {identity: Failed(identity, view) for identity in ids}
+        scene = self._scene(view)
         return {
-            identity: self._reading(identity, index, view) for index, identity in enumerate(ids)
+            identity: self._reading(identity, index, view, scene)
+            for index, identity in enumerate(ids)
         }
+
+    def _reading(self, identity: Identity, index: int, view: View, scene: Scene) -> Reading:
+        kind = KINDS[identity.kind]
+        if vetoed := view.veto(index, identity.key):
+            return Failed(identity, faults.fault_of(kind.api, vetoed.code, identity.key))
+        return kind.read(scene, identity)
+
+    def _scene(self, view: View) -> Scene:
+        cluster = self._cluster
+        return Scene(
+            self._instance, self._user, self._facts, view.world, cluster.defaults, cluster.live
+        )
 
     def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
         """As a real session answers, from the same reads."""
@@ -106,10 +129,9 @@ class MemorySession:
         return {change.identity: _NOTHING_LOST for change in doomed}
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
-        """What the controller would answer. It has no dry run for a delete, so a fresh look
-        stands in, as with a real cluster."""
-        deletes = batch.request.name == topics.DELETE_TOPICS.name
-        found = self._check_deletes(batch) if deletes else self._faults(batch)
+        """What the controller would answer. Where it has no dry run, a fresh look stands in, as
+        with a real cluster."""
+        found = self._checks(batch) if batch.request.name in CHECKS else self._faults(batch)
         return [
             Verdict(step.id, step.evidence, fault)
             for step, fault in zip(batch.steps, found, strict=True)
@@ -146,35 +168,24 @@ class MemorySession:
             for step, answer in zip(batch.steps, answers, strict=True)
         ]
 
-    def _check_deletes(self, batch: Batch) -> list[Fault | None]:
+    def _checks(self, batch: Batch) -> list[Fault | None]:
         view = self._look("DescribeTopics", None)
         if isinstance(view, Fault):
             return [view for _ in batch.steps]
-        return [self._delete_fault(step, view) for step in batch.steps]
-
-    def _delete_fault(self, step: Step, view: View) -> Fault | None:
-        name = step.identity.key
-        if not self._user.may_on_topic("Describe", name):
-            return faults.fault_of("Metadata", 29, name)
-        topic = view.topics.get(name)
-        if topic is None:
-            return faults.fault_of("DeleteTopics", 3, name)
-        if topic.id != step.payload["topic_id"]:
-            return _recreated(name)
-        allowed = self._user.may_on_topic("Delete", name)
-        return None if allowed else faults.fault_of("DeleteTopics", 29, name)
+        check, scene = CHECKS[batch.request.name], self._scene(view)
+        return [check(scene, step) for step in batch.steps]
 
     def _outcome(self, api: str, step: Step, answer: Answer) -> Outcome:
         fault = _fault(api, step, answer)
         if fault is not None:
             return Outcome(step.id, _status(fault), fault)
-        topic = answer.topic
-        if api != topics.CREATE_TOPICS.name or topic is None:
+        if api not in MADE or answer.made is None:
             return Outcome(step.id, OutcomeStatus.APPLIED)
-        made = _attributes(topic).without(["replica_assignment"])
-        if not self._user.may_on_topic("DescribeConfigs", topic.name):
-            made = FrozenMap({"name": topic.name})
-        return Outcome(step.id, OutcomeStatus.APPLIED, incarnation=topic.id, attributes=made)
+        scene = self._scene(View(self._cluster.world, lambda *_: None))
+        incarnation, attributes = MADE[api](scene, answer)
+        return Outcome(
+            step.id, OutcomeStatus.APPLIED, incarnation=incarnation, attributes=attributes
+        )
 
     def _quotas(self, depth: Depth) -> Sweep:
         """All of them, or the fault, as a real cluster tells them."""
@@ -228,59 +239,6 @@ class MemorySession:
         except Lost as error:
             return faults.lost(api, str(error))
 
-    def _reading(self, identity: Identity, index: int, view: View) -> Reading:
-        if identity.kind not in _KINDS:
-            return Failed(identity, _unsupported(identity.kind))
-        if vetoed := view.veto(index, identity.key):
-            return Failed(identity, faults.fault_of("Metadata", vetoed.code, identity.key))
-        if identity.kind == topics.KIND:
-            return self._topic(identity, view, Depth.FULL)
-        return self._config(identity, view)
-
-    def _topic(self, identity: Identity, view: View, depth: Depth) -> Reading:
-        name = identity.key
-        if not self._user.may_on_topic("Describe", name):
-            return Hidden(identity, faults.right_for("Metadata", name))
-        topic = view.topics.get(name)
-        if topic is None:
-            return Absent(identity)
-        whole = _attributes(topic)
-        details = FrozenMap({"internal": name in _INTERNAL, "leaderless": 0})
-        if depth is Depth.NAMES:
-            listed = whole.without(["replica_assignment", "config"])
-            return Observed(identity, listed, topic.id, details=details)
-        if not self._user.may_on_topic("DescribeConfigs", name):
-            return Hidden(identity, faults.right_for("DescribeConfigs", name))
-        fallbacks = self._fallbacks(topic)
-        return Observed(identity, whole, topic.id, fallbacks=fallbacks, details=details)
-
-    def _config(self, identity: Identity, view: View) -> Reading:
-        """The overrides of a topic; a topic without any of its own has no such object."""
-        name = identity.key
-        if not self._user.may_on_topic("DescribeConfigs", name):
-            return Hidden(identity, faults.right_for("DescribeConfigs", name))
-        topic = view.topics.get(name)
-        if topic is None or all(configs.untouched(key, self._facts) for key in topic.config):
-            return Absent(identity)
-        attributes = FrozenMap({"topic": name, "config": topic.config})
-        return Observed(identity, attributes, fallbacks=self._fallbacks(topic))
-
-    def _fallbacks(self, topic: Topic) -> FrozenMap:
-        defaults = self._cluster.defaults
-        return FrozenMap({f"config.{key}": defaults[key] for key in topic.config})
-
-
-def _attributes(topic: Topic) -> FrozenMap:
-    return FrozenMap(
-        {
-            "name": topic.name,
-            "partitions": topic.partitions,
-            "replication_factor": topic.replication_factor,
-            "replica_assignment": topic.assignment,
-            "config": topic.config,
-        }
-    )
-
 
 def _fault(api: str, step: Step, answer: Answer) -> Fault | None:
     if not answer.code:
@@ -292,16 +250,6 @@ def _fault(api: str, step: Step, answer: Answer) -> Fault | None:
 def _status(fault: Fault) -> OutcomeStatus:
     ambiguous = fault.kind is FaultClass.AMBIGUOUS
     return OutcomeStatus.UNKNOWN if ambiguous else OutcomeStatus.FAILED
-
-
-def _recreated(name: str) -> Fault:
-    return Fault(
-        code="RECREATED",
-        message=f"{name} was recreated outside",
-        kind=FaultClass.DEFINITE,
-        where="Metadata",
-        advice="plan again and review what is there now",
-    )
 
 
 def _failed_sweep(kind: str, depth: Depth, fault: Fault) -> Sweep:
