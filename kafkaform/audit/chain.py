@@ -7,6 +7,7 @@ anchor can: a head that is kept elsewhere (in the state, in a pipeline's log).
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator
 
@@ -15,12 +16,12 @@ from ..core.dataclass import dataclass
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
-from .event import Record, decode
+from .event import KINDS, Glance, Record
 
 _TAIL = re.compile(
     rb'"hash":"(?P<hash>[0-9a-f]{64})",'
-    rb'(?P<rest>"kind":"[a-z_]+","prev":"(?P<prev>[0-9a-f]{64})",'
-    rb'"run":"(?:[^"\\]|\\.)*","seq":(?P<seq>[1-9][0-9]{0,17}),"time":"[^"\\]*"\})'
+    rb'(?P<rest>"kind":"(?P<kind>[a-z_]+)","prev":"(?P<prev>[0-9a-f]{64})",'
+    rb'"run":(?P<run>"(?:[^"\\]|\\.)*"),"seq":(?P<seq>[1-9][0-9]{0,17}),"time":"[^"\\]*"\})'
 )
 ADVICE = (
     "Somebody or something changed the log after it was written. Keep the file as it is, restore "
@@ -79,18 +80,43 @@ def trusted(lines: Iterable[bytes], where: str, anchor: Head | None = None) -> I
 
     Raises StorageError at the first record that is not what was written.
     """
+    for glance in glances(lines, where, anchor):
+        try:
+            yield glance.whole()
+        except ValueError as error:
+            raise _broken(where, _bad(glance, str(error))) from None
+
+
+def glances(lines: Iterable[bytes], where: str, anchor: Head | None = None) -> Iterator[Glance]:
+    """The same records, checked as well, but not taken apart.
+
+    Raises StorageError at the first record that is not what was written, or whose kind is not
+    known to this version.
+    """
     head = GENESIS
     for line in lines:
         follower, problem = _follow(head, line, anchor)
         if follower is None:
             raise _broken(where, Verdict(head.seq, head, head.seq + 1, problem))
         head = follower
-        try:
-            yield decode(line)
-        except ValueError as error:
-            raise _broken(where, Verdict(head.seq - 1, head, head.seq, str(error))) from None
+        glance = _glance(line, head)
+        if glance.kind not in KINDS:
+            problem = f"its kind {glance.kind!r} is not known to this version"
+            raise _broken(where, _bad(glance, problem))
+        yield glance
     if anchor is not None and head.seq < anchor.seq:
         raise _broken(where, verify((), anchor))
+
+
+def _glance(line: bytes, head: Head) -> Glance:
+    match = _last_match(line)
+    assert match is not None  # it follows the record before it, so it has been matched
+    run, kind = json.loads(match["run"]), match["kind"].decode()
+    return Glance(line, head.seq, run, kind, head.hash)
+
+
+def _bad(glance: Glance, problem: str) -> Verdict:
+    return Verdict(glance.seq - 1, Head(glance.seq, glance.hash), glance.seq, problem)
 
 
 def head_of(line: bytes, where: str) -> Head:

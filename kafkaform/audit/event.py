@@ -6,6 +6,7 @@ so that its shape is written down once. Sensitive paths carry no values, secrets
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -56,6 +57,42 @@ class Record:
     def event_id(self) -> str:
         """The name that every later reader uses: lineage/seq."""
         return f"{self.body['lineage']}/{self.seq}"
+
+    def whole(self) -> Record:
+        return self
+
+
+class Glance:
+    """A record in passing: its line, taken apart when somebody asks, into plain JSON that must
+    not be kept. A log has many records, and all but a few are looked at once."""
+
+    __slots__ = ("_data", "hash", "kind", "line", "run", "seq")
+
+    def __init__(self, line: bytes, seq: int, run: str, kind: str, hash: str) -> None:
+        self.line, self.seq, self.run, self.kind, self.hash = line, seq, run, kind, hash
+        self._data: Mapping[str, Any] | None = None
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        body: Mapping[str, Any] = self._parsed()["body"]
+        return body
+
+    @property
+    def time(self) -> str:
+        return str(self._parsed()["time"])
+
+    def whole(self) -> Record:
+        """The record itself. Raises ValueError as `decode` does."""
+        return decode(self.line)
+
+    def forget(self) -> None:
+        """Keep the line alone, which is a fraction of what was made of it."""
+        self._data = None
+
+    def _parsed(self) -> Mapping[str, Any]:
+        if self._data is None:
+            self._data = json.loads(self.line)
+        return self._data
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,14 @@ from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.resource import Identity, Pending
 from ..core.value import EMPTY, FrozenMap
-from .event import Kind, Record, seconds
+from .event import Glance, Kind, Record, seconds
 
 APPLIED = OutcomeStatus.APPLIED.value
 STARTED = OutcomeStatus.STARTED.value
 SUCCEEDED = (APPLIED, STARTED)
 TERMINAL = frozenset(status.value for status in OutcomeStatus if status != OutcomeStatus.UNKNOWN)
 MAKING = frozenset({Action.CREATE.value, Action.ADOPT.value, Action.IMPORT.value})
+Seen = Record | Glance
 _Key = tuple[str, str, int]
 """run, step, attempt"""
 
@@ -73,7 +74,7 @@ class Index:
         return runs[-1] if runs else None
 
 
-def index(records: Iterable[Record], saved: Head | None = None) -> Index:
+def index(records: Iterable[Seen], saved: Head | None = None) -> Index:
     """Read the whole log once. records: trusted, in order; saved: the state's audit head."""
     pass_ = _Pass(saved=saved.seq if saved else 0)
     for record in records:
@@ -110,12 +111,12 @@ def pending(found: Index) -> tuple[Pending, ...]:
     return (*work, *intents)
 
 
-def identity_of(record: Record) -> Identity:
+def identity_of(record: Seen) -> Identity:
     """The object of an intent, outcome, recover or obligation record."""
     return Identity(record.body["instance"], record.body["kind"], record.body["key"])
 
 
-def of_run(record: Record) -> str:
+def of_run(record: Seen) -> str:
     """The run whose step a record tells of: a recovery closes intents of an earlier one."""
     return str(record.body.get("of_run", record.run))
 
@@ -126,15 +127,15 @@ class _Pass:
     def __init__(self, saved: int) -> None:
         self.saved = saved
         self.head = GENESIS
-        self.intents: dict[_Key, Record] = {}
-        self.obligations: dict[int, Record] = {}
+        self.intents: dict[_Key, Seen] = {}
+        self.obligations: dict[int, Seen] = {}
         self.origins: dict[int, tuple[Identity, str | None]] = {}
         self.runs: dict[str, Run] = {}
-        self.plans: dict[str, FrozenMap] = {}
-        self.unsaved: list[Record] = []
+        self.plans: dict[str, Seen] = {}
+        self.unsaved: list[Seen] = []
         self.first: str | None = None
         self.members: set[str] = set()
-        self.outcomes: dict[str, Record] = {}
+        self.outcomes: dict[str, Seen] = {}
         self.handlers = {
             Kind.RUN_BEGIN: self._begin,
             Kind.PLAN: self._plan,
@@ -146,7 +147,7 @@ class _Pass:
             Kind.RUN_END: self._end,
         }
 
-    def read(self, record: Record) -> None:
+    def read(self, record: Seen) -> None:
         self.head = Head(record.seq, record.hash)
         handler = self.handlers.get(Kind(record.kind))
         if handler is None:
@@ -158,28 +159,32 @@ class _Pass:
                 f"record {record.seq} of the audit log ({record.kind}) lacks {error}",
                 "It was written by another version of kafkaform; use that one or a newer one.",
             ) from None
+        if isinstance(record, Glance):
+            record.forget()
 
     def result(self) -> Index:
         self._let_go()
-        runs = {name: replace(run, plan=self.plans.get(name)) for name, run in self.runs.items()}
+        plans = {run: record.whole().body["plan"] for run, record in self.plans.items()}
+        runs = {name: replace(run, plan=plans.get(name)) for name, run in self.runs.items()}
         return Index(
             self.head,
-            tuple(self.intents.values()),
-            tuple(self.obligations.values()),
-            self._open_run(),
+            _whole(self.intents.values()),
+            _whole(self.obligations.values()),
+            self._open_run(plans),
             runs,
             self.origins,
-            tuple(self.unsaved),
+            _whole(self.unsaved),
         )
 
-    def _open_run(self) -> OpenRun | None:
+    def _open_run(self, plans: Mapping[str, FrozenMap]) -> OpenRun | None:
         if self.first is None:
             return None
-        plans = (self.plans[run] for run in self.runs if run in self.members & self.plans.keys())
+        found = (plans[run] for run in self.runs if run in self.members & plans.keys())
         approval = self.runs[self.first].approval
-        return OpenRun(self.first, approval, next(plans, None), self.outcomes)
+        outcomes = {step: record.whole() for step, record in self.outcomes.items()}
+        return OpenRun(self.first, approval, next(found, None), outcomes)
 
-    def _begin(self, record: Record) -> None:
+    def _begin(self, record: Seen) -> None:
         approval = record.body["approval"]
         if self.first is None or self.runs[self.first].approval != approval:
             self.first, self.members, self.outcomes = record.run, set(), {}
@@ -194,10 +199,10 @@ class _Pass:
         needed = self.members | {of_run(r) for r in (*self.intents.values(), *self.unsaved)}
         self.plans = {run: plan for run, plan in self.plans.items() if run in needed}
 
-    def _plan(self, record: Record) -> None:
-        self.plans[record.run] = record.body["plan"]
+    def _plan(self, record: Seen) -> None:
+        self.plans[record.run] = record
 
-    def _end(self, record: Record) -> None:
+    def _end(self, record: Seen) -> None:
         if record.run not in self.runs:
             return
         complete = record.body["complete"]
@@ -206,10 +211,10 @@ class _Pass:
         if complete and record.run in self.members:
             self.first, self.members, self.outcomes = None, set(), {}
 
-    def _intent(self, record: Record) -> None:
+    def _intent(self, record: Seen) -> None:
         self.intents[record.run, record.body["step"], record.body["attempt"]] = record
 
-    def _outcome(self, record: Record) -> None:
+    def _outcome(self, record: Seen) -> None:
         """A `recover` record without a step seals a torn append and closes nothing."""
         body = record.body
         if body.get("outcome") not in TERMINAL:
@@ -223,8 +228,12 @@ class _Pass:
         if record.seq > self.saved and body["outcome"] in SUCCEEDED:
             self.unsaved.append(record)
 
-    def _obligation(self, record: Record) -> None:
+    def _obligation(self, record: Seen) -> None:
         self.obligations[record.seq] = record
 
-    def _discharged(self, record: Record) -> None:
+    def _discharged(self, record: Seen) -> None:
         self.obligations.pop(record.body["discharges"], None)
+
+
+def _whole(records: Iterable[Seen]) -> tuple[Record, ...]:
+    return tuple(record.whole() for record in records)

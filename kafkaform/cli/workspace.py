@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ..apply.secrets import references, resolve
-from ..audit.chain import trusted
+from ..audit.chain import glances
 from ..audit.event import decode
 from ..audit.index import Index, index
 from ..audit.sinks.local import LocalSink
@@ -133,7 +133,7 @@ def read_log(sink: LocalSink, state: State | None) -> Index:
     """The index of the whole log, every record checked. Raises StorageError if one is not what
     was written, or if the log lacks the record that the state is anchored at."""
     head = state.audit_head if state else None
-    return index(trusted(sink.lines(), sink.location, head), head)
+    return index(glances(sink.lines(), sink.location, head), head)
 
 
 def first_state(sink: LocalSink) -> State:

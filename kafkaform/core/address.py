@@ -5,9 +5,10 @@ from __future__ import annotations
 import fnmatch
 import json
 import re
+from json.encoder import encode_basestring
 from typing import Any
 
-from .dataclass import dataclass, replace
+from .dataclass import dataclass, field, replace
 
 _NAME = r"[^\W\d][\w-]*"
 _KEY = r'\[(?:"(?:[^"\\]|\\.)*"|\d+)\]'
@@ -30,11 +31,14 @@ class Address:
     key: str | int | None = None
     module: tuple[str, ...] = ()
     child: str | None = None
+    _text: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __str__(self) -> str:
-        own = (self.type, f"{self.name}{bracketed(self.key)}") if self.type else ()
-        child = "" if self.child is None else f"/{self.child}"
-        return ".".join((*self.module, *own)) + child
+        if self._text is None:
+            own = (self.type, f"{self.name}{bracketed(self.key)}") if self.type else ()
+            child = "" if self.child is None else f"/{self.child}"
+            object.__setattr__(self, "_text", ".".join((*self.module, *own)) + child)
+        return self._text or ""
 
     @property
     def resource(self) -> Address:
@@ -63,7 +67,9 @@ class Address:
 
 def bracketed(key: str | int | None) -> str:
     """An instance key as addresses write it: `["a"]`, `[0]`, or nothing."""
-    return "" if key is None else f"[{json.dumps(key, ensure_ascii=False)}]"
+    if key is None:
+        return ""
+    return f"[{encode_basestring(key) if isinstance(key, str) else key}]"
 
 
 def _covers(step: str, other: str) -> bool:

@@ -208,12 +208,14 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """All objects of a kind that one listing showed, and how far that listing can be trusted."""
+    """All objects of a kind that one listing showed, and how far that listing can be trusted.
+    whole: the items are as `read` would show them, so that nobody needs to read them again."""
 
     kind: str
     depth: Depth
     items: tuple[Observed, ...]
     coverage: Coverage
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +247,8 @@ World = Mapping[str, InstanceWorld]
 
 MOVE = "move"
 """The action of long work that is pending."""
+THROTTLE = "throttle"
+"""The action of what a move was given for its time, and what must be removed after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +256,8 @@ class Pending:
     """An intent without a terminal outcome. target: the attributes it would have made;
     time: seconds since the epoch when the intent became durable.
 
-    Or long work that was not seen to end: action MOVE, the ticket as its step, no target."""
+    Or long work that was not seen to end, or its throttle: action MOVE or THROTTLE, the ticket
+    as its step, no target."""
 
     identity: Identity
     run: str

@@ -151,6 +151,8 @@ def _checked(
     if change.blocked is not None:
         hurdles = tuple(f"it could not be adopted as declared: {d.summary}" for d in errors)
         return replace(change, notes=(*change.notes, *hurdles))
+    if not found:
+        return change
     blocked = _impossible(errors) if errors else None
     return replace(change, notes=(*change.notes, *notes), blocked=blocked)
 
@@ -188,6 +190,8 @@ def reviewed(
             notes=(*change.notes, *notes.get(change.identity, ())),
             blocked=change.blocked or blocks.get(change.identity),
         )
+        if change.identity in blocks or change.identity in notes
+        else change
         for change in changes
     ], warnings
 

@@ -13,18 +13,26 @@ from collections.abc import Iterable, Iterator
 from ..core.change import Path, PathChange
 from ..core.resource import Lifecycle
 from ..core.schema import ObjectSchema
-from ..core.value import EMPTY, FrozenMap, Value
+from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 
 
 def flatten(attributes: FrozenMap | None) -> dict[Path, Value]:
-    """path -> value of everything that is set; a map attribute contributes its entries."""
-    flat: dict[Path, Value] = {}
+    """path -> value of everything that is set and can be read back, which secrets cannot; a map
+    attribute contributes its entries."""
+    return {p: v for p, v in _leaves(attributes) if not isinstance(v, SecretRef)}
+
+
+def secrets(attributes: FrozenMap | None) -> dict[Path, SecretRef]:
+    """path -> reference of every secret among the attributes: what `flatten` leaves out."""
+    return {p: v for p, v in _leaves(attributes) if isinstance(v, SecretRef)}
+
+
+def _leaves(attributes: FrozenMap | None) -> Iterator[tuple[Path, Value]]:
     for name, value in (attributes or EMPTY).items():
-        if isinstance(value, FrozenMap):
-            flat.update({(name, key): item for key, item in value.items() if item is not None})
-        elif value is not None:
-            flat[(name,)] = value
-    return flat
+        entries = value.items() if isinstance(value, FrozenMap) else ()
+        yield from (((name, key), item) for key, item in entries if item is not None)
+        if value is not None and not isinstance(value, FrozenMap):
+            yield (name,), value
 
 
 def compare(
@@ -37,12 +45,15 @@ def compare(
     """Every path that differs, sorted.
 
     An attribute that `after` leaves at None is not managed and not compared; with after=None
-    (the object goes) every path of `before` is.
+    (the object goes) every path of `before` is. Secrets are never compared, since nobody can
+    read them back; with before=None (the object is new) they are listed, as references.
     """
     if after is not None and before is not None:
         managed = {name for name, value in after.items() if value is not None}
         before = FrozenMap({name: value for name, value in before.items() if name in managed})
     old, new = flatten(before), flatten(after)
+    if before is None:
+        new.update(secrets(after))
     return tuple(
         PathChange(
             path,
@@ -54,6 +65,12 @@ def compare(
         for path in sorted(old.keys() | new.keys())
         if old.get(path) != new.get(path)
     )
+
+
+def agrees(wanted: FrozenMap, live: FrozenMap) -> bool:
+    """True if everything that `wanted` sets is so in `live`: what almost every object of a large
+    plan is, found without looking at paths."""
+    return all(live.get(name) == value for name, value in wanted.items() if value is not None)
 
 
 def gone(attributes: FrozenMap, schema: ObjectSchema) -> tuple[PathChange, ...]:
@@ -100,8 +117,20 @@ def lay_over(target: FrozenMap, paths: Iterable[Path], source: FrozenMap) -> Fro
 
 
 def set_only(attributes: FrozenMap) -> FrozenMap:
-    """The attributes that are set: what a state row keeps."""
-    return FrozenMap({name: value for name, value in attributes.items() if value is not None})
+    """The attributes that are set and no secrets: what a state row keeps."""
+    return FrozenMap(
+        {name: _without_secrets(value) for name, value in attributes.items() if _kept(value)}
+    )
+
+
+def _without_secrets(value: Value) -> Value:
+    if not isinstance(value, FrozenMap):
+        return value
+    return FrozenMap({k: v for k, v in value.items() if not isinstance(v, SecretRef)})
+
+
+def _kept(value: Value) -> bool:
+    return value is not None and not isinstance(value, SecretRef)
 
 
 def changed_names(paths: Iterable[PathChange]) -> Iterator[str]:

@@ -19,6 +19,7 @@ from ..core.change import Action, Block, BlockKind, Change, Ownership, PathChang
 from ..core.dataclass import replace
 from ..core.resource import (
     MOVE,
+    THROTTLE,
     Absent,
     Declared,
     Facts,
@@ -32,7 +33,7 @@ from ..core.resource import (
 from ..core.value import FrozenMap
 from ..provider.contract import ResourceType
 from ..state.model import Row
-from .diff import compare, flatten, gone, ignored, lay_over
+from .diff import agrees, compare, flatten, gone, ignored, lay_over
 from .drafts import Context, described, managed, ownership, unreadable
 from .observe import destination
 from .ownership import Claim
@@ -41,25 +42,33 @@ from .release import release
 
 def decide(claim: Claim, reading: Reading, context: Context) -> Change:
     """The change for one object, without steps; a blocked one says why and what to do."""
-    if isinstance(reading, Observed):
+    now = reading
+    if isinstance(reading, Observed) and reading.moving is not None:
         reading = replace(reading, attributes=destination(reading))
     if claim.declared:
         change = _declared(claim, reading, context)
     else:
         change = release(claim, reading, context)
     change = described(change, claim)
-    notes = _unfinished(reading, context.pending.get(claim.identity))
-    return replace(change, notes=(*change.notes, *notes))
+    notes = tuple(_unfinished(now, context.pending.get(claim.identity), change))
+    return replace(change, notes=(*change.notes, *notes)) if notes else change
 
 
-def _unfinished(reading: Reading, pending: Pending | None) -> Iterator[str]:
-    """What an earlier run, or somebody else, has begun with this object."""
-    moving = isinstance(reading, Observed) and reading.moving is not None
+def _unfinished(reading: Reading, pending: Pending | None, change: Change) -> Iterator[str]:
+    """What an earlier run, or somebody else, has begun with this object, and how far it is."""
+    moving = reading.moving if isinstance(reading, Observed) else None
+    far = str(reading.details.get("progress") or "") if isinstance(reading, Observed) else ""
     if pending is not None:
-        mine = moving and pending.action == MOVE
-        yield f"{'moving since' if mine else 'unresolved from'} run {pending.run}"
-    elif moving:
-        yield "a move of it runs that is not in the audit log"
+        known = pending.action == THROTTLE or (moving is not None and pending.action == MOVE)
+        begun = _BEGUN[pending.action] if known else "unresolved from"
+        yield f"{begun} run {pending.run}{': ' if far else ''}{far}"
+    elif moving is not None:
+        yield f"a move of it runs that is not in the audit log{': ' if far else ''}{far}"
+    if moving is not None and any(item.path[0] in moving for item in change.paths):
+        yield "this change takes the place of the move that runs"
+
+
+_BEGUN = {MOVE: "moving since", THROTTLE: "still throttled by"}
 
 
 # ── declared ────────────────────────────────────────────────────────────────────────────
@@ -77,8 +86,13 @@ def _declared(claim: Claim, reading: Reading, context: Context) -> Change:
     ours = _is_ours(claim.row, reading, pending)
     after = kind.target(item.attributes, reading, facts, not ours)
     before = kind.canonical(reading.attributes, facts)
+    if ours and agrees(after, before):
+        return _update(claim, reading, before, after, (), kind, facts)
     lifecycle, differ = item.lifecycle, compare(before, after, schema=kind.schema)
     spared = [change.path for change in differ if ignored(change.path, lifecycle)]
+    if left := {path[0]: None for path in spared if len(path) == 1}:
+        # What is ignored decides nothing else either, so it counts as left out.
+        after = kind.target(item.attributes.with_items(left), reading, facts, not ours)
     after = lay_over(after, spared, before)
     paths = compare(before, after, schema=kind.schema, fallbacks=reading.fallbacks)
     if ours:
@@ -249,6 +263,8 @@ def _bookkeeping(row: Row | None, item: Declared) -> tuple[PathChange, ...]:
     """Changes of owner and labels, which live in the state only."""
     before = _labels(row.owner, row.labels) if row else {}
     after = _labels(item.owner, item.labels)
+    if before == after:
+        return ()
     return tuple(
         PathChange(path, before.get(path), after.get(path))
         for path in sorted(before.keys() | after.keys())
@@ -271,7 +287,7 @@ def _drift(
     lifecycle: Lifecycle,
 ) -> tuple[PathChange, ...]:
     """Recorded against live, without what is ignored and what the target leaves alone."""
-    if row is None:
+    if row is None or agrees(row.attributes, before):
         return ()
     wanted = flatten(after)
     return tuple(

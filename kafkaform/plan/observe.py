@@ -75,11 +75,25 @@ def _instance_world(
     task = f"read {instance}"
     report(Progress(task, f"Reading {instance}", 0, len(ids), "objects"))
     sweeps = {kind: session.sweep(kind, Depth.NAMES) for kind in sorted({i.kind for i in ids})}
-    readings = dict(session.read(ids))
+    readings = _readings(session, sweeps, ids)
     missing = [i for i in ids if isinstance(readings[i], Absent) and i in state.objects]
     readings.update(confirm_absent(session, missing, clock, settle))
     report(Progress(task, f"Reading {instance}", len(ids), len(ids), "objects", finished=True))
     return InstanceWorld(session.facts, readings, sweeps)
+
+
+def _readings(
+    session: Session, sweeps: Mapping[str, Sweep], ids: Sequence[Identity]
+) -> dict[Identity, Reading]:
+    """What a listing shows whole is taken from it; everything else is read by name, also what a
+    listing lacks, because that is no proof of absence."""
+    whole = (item for sweep in sweeps.values() if sweep.whole for item in sweep.items)
+    listed = {item.identity: item for item in whole}
+    readings: dict[Identity, Reading] = {i: listed[i] for i in ids if i in listed}
+    left = [i for i in ids if i not in listed]
+    if left:
+        readings.update(session.read(left))
+    return readings
 
 
 def _unconfigured(instance: str, ids: Sequence[Identity], state: State) -> InstanceWorld:

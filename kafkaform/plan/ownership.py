@@ -51,17 +51,19 @@ def claims(
         for item in desired.declared:
             declared.setdefault(item.identity, []).append(item)
     imports, faults = _imports(desired, types)
-    result = [
+    blocks = {str(item.address) for items in declared.values() for item in items}
+    result = (
         _claim(identity, tuple(declared.get(identity, ())), state, desired, options)
         for identity in declared.keys() | state.objects.keys()
-    ]
-    blocks = {str(item.address) for items in declared.values() for item in items}
+    )
     marked = (
         replace(
             claim,
             imported=claim.identity in imports,
             renamed=tuple(owner for owner in claim.lost if owner in blocks),
         )
+        if claim.lost or imports
+        else claim
         for claim in result
     )
     return tuple(sorted(marked, key=lambda c: (c.address, c.identity))), faults
