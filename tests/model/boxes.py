@@ -284,6 +284,9 @@ class BoxSession:
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
         return self.inner.assess([c for c in changes if c.identity.kind != KIND])
 
+    def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
+        return self.inner.examine([step for step in steps if step.identity.kind != KIND])
+
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
         if batch.steps[0].identity.kind != KIND:
             return self.inner.preflight(batch)

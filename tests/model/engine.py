@@ -197,6 +197,8 @@ class WatchedCluster(SimulatedCluster):
     def commit(self, changes: Changes) -> None:
         for key, after in changes.items():
             name, before = key[1], self._world.get(key)
+            if not isinstance(before or after, Topic):
+                continue
             if not self._others:
                 self.on_own(name, before, after)
             elif before is not None:
