@@ -23,10 +23,7 @@ class CanonicalError(ValueError):
 
 def dumps(value: Any) -> str:
     """Canonical JSON text of a frozen or plain value, one line without a newline."""
-    try:
-        return json.dumps(value, **_COMPACT)
-    except _HasDecimal:
-        return _encode(value)
+    return _encode(value)
 
 
 def loads(text: str | bytes) -> Value:
@@ -74,14 +71,17 @@ _COMPACT: dict[str, Any] = {
 
 
 def _encode(value: Any) -> str:
+    """What the quick encoder can write it writes: only the way down to a decimal is slow."""
     if isinstance(value, Decimal):
         return number_text(value)
+    try:
+        return json.dumps(value, **_COMPACT)
+    except _HasDecimal:
+        pass
     if isinstance(value, dict):
         items = (f"{json.dumps(key)}:{_encode(value[key])}" for key in sorted(value))
         return "{" + ",".join(items) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ",".join(map(_encode, value)) + "]"
-    return json.dumps(value, **_COMPACT)
+    return "[" + ",".join(map(_encode, value)) + "]"
 
 
 def number_text(number: Decimal | int) -> str:
