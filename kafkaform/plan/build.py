@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.change import Action, Block, BlockKind, Change
+from ..core.change import Action, Block, BlockKind, Change, Review
 from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic, Severity, has_errors
 from ..core.errors import ConfigurationError, PlanRefused
@@ -22,7 +22,7 @@ from .drafts import Context
 from .guards import guard
 from .lifecycle import decide
 from .model import Options, OutputChange, Plan, PlanInstance, Unmanaged
-from .observe import Look, unmanaged
+from .observe import Look, how_far, unmanaged
 from .ownership import claims
 from .select import narrow
 
@@ -68,22 +68,22 @@ def make_plan(
         for claim in claimed
     ]
     drafts = narrow(drafts, options)
-    drafts = [_checked(change, types, facts) for change in drafts]
+    drafts = [checked(change, types, facts) for change in drafts]
     drafts = guard(drafts, desired, state, options)
-    drafts, warnings = reviewed(drafts, providers, look, facts)
-    changes = _assessed([_with_steps(change, types, facts) for change in drafts], look)
+    drafts, warnings = reviewed(drafts, providers, look, facts, options.accept)
+    changes = _assessed([with_steps(change, types, facts) for change in drafts], look)
     shown = tuple(change for change in changes if is_shown(change))
     return Plan(
         lineage=state.lineage,
         serial=state.serial,
         configuration=desired.digest,
-        instances=_instances(world, header, warnings),
+        instances=instances_of(world, header, warnings),
         changes=shown,
         unchanged=len(changes) - len(shown),
         options=options,
         outputs=_outputs(desired, state),
         diagnostics=desired.diagnostics,
-        pending=tuple(pending),
+        pending=tuple(how_far(item, world) for item in pending),
         audit_head=header.audit_head,
         created=header.created,
         kafkaform_version=header.kafkaform_version,
@@ -139,7 +139,7 @@ def _types(providers: Mapping[str, Provider], state: State) -> dict[str, Resourc
     return types
 
 
-def _checked(
+def checked(
     change: Change, types: Mapping[str, ResourceType], facts: Mapping[str, Facts]
 ) -> Change:
     """Blocked if a rule that needs no broker forbids it; warnings become notes."""
@@ -172,31 +172,42 @@ def reviewed(
     providers: Mapping[str, Provider],
     look: Look,
     facts: Mapping[str, Facts],
+    accepted: Sequence[str] = (),
 ) -> tuple[Sequence[Change], dict[str, tuple[str, ...]]]:
-    """The provider's judgement of all changes of an instance together."""
-    blocks: dict[Identity, Block] = {}
-    notes: dict[Identity, tuple[str, ...]] = {}
+    """The provider's judgement of all changes of an instance together. accepted: the waivers of
+    blocks that the user lifts."""
+    judged: dict[Identity, Change] = {}
     warnings: dict[str, tuple[str, ...]] = {}
     for instance, provider in providers.items():
         mine = [change for change in changes if change.identity.instance == instance]
         sweeps = look.sweeps(instance, provider.review_needs(mine))
         review = provider.review(mine, sweeps, facts[instance])
-        blocks.update(review.blocks)
-        notes.update(review.notes)
+        told = {*review.blocks, *review.unless, *review.notes, *review.losses}
+        concerned = (change for change in mine if change.identity in told)
+        judged.update({one.identity: _judged(one, review, accepted) for one in concerned})
         warnings[instance] = review.warnings
-    return [
-        replace(
-            change,
-            notes=(*change.notes, *notes.get(change.identity, ())),
-            blocked=change.blocked or blocks.get(change.identity),
-        )
-        if change.identity in blocks or change.identity in notes
-        else change
-        for change in changes
-    ], warnings
+    return [judged.get(change.identity, change) for change in changes], warnings
 
 
-def _with_steps(
+def _judged(change: Change, review: Review, accepted: Sequence[str]) -> Change:
+    unless = review.unless.get(change.identity, ())
+    left = [block for block in unless if block.waiver not in accepted]
+    lifted = [block for block in unless if block.waiver in accepted]
+    notes = review.notes.get(change.identity, ())
+    blocked = change.blocked or review.blocks.get(change.identity) or next(iter(left), None)
+    return replace(
+        change,
+        notes=(
+            *change.notes,
+            *notes,
+            *(f"{block.reason} (accepted: --accept-{block.waiver})" for block in lifted),
+        ),
+        losses=review.losses.get(change.identity, ()),
+        blocked=blocked,
+    )
+
+
+def with_steps(
     change: Change, types: Mapping[str, ResourceType], facts: Mapping[str, Facts]
 ) -> Change:
     if not change.effective:
@@ -222,7 +233,7 @@ def _assessed(changes: Sequence[Change], look: Look) -> tuple[Change, ...]:
     )
 
 
-def _instances(
+def instances_of(
     world: World, header: Header, warnings: Mapping[str, tuple[str, ...]]
 ) -> dict[str, PlanInstance]:
     return {

@@ -62,6 +62,8 @@ def described(change: Change, claim: Claim) -> Change:
     """The change with what is the same for every decision: who, where, after what."""
     if claim.declared:
         item = claim.declared[0]
+        if change.range is item.range:
+            return change
         needs = tuple(sorted({str(a) for d in claim.declared for a in d.depends_on}))
         return replace(
             change, owner=item.owner, labels=item.labels, depends_on=needs, range=item.range

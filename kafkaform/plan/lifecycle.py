@@ -87,7 +87,8 @@ def _declared(claim: Claim, reading: Reading, context: Context) -> Change:
     after = kind.target(item.attributes, reading, facts, not ours)
     before = kind.canonical(reading.attributes, facts)
     if ours and agrees(after, before):
-        return _update(claim, reading, before, after, (), kind, facts)
+        same = _unchanged(claim, reading, before, after, kind, facts)
+        return same or _update(claim, reading, before, after, (), kind, facts)
     lifecycle, differ = item.lifecycle, compare(before, after, schema=kind.schema)
     spared = [change.path for change in differ if ignored(change.path, lifecycle)]
     if left := {path[0]: None for path in spared if len(path) == 1}:
@@ -108,10 +109,11 @@ def _is_ours(row: Row | None, live: Observed, pending: Pending | None) -> bool:
 
 
 def made_by(target: FrozenMap, live: Observed) -> bool:
-    """True if the live object is exactly what `target` asks for."""
+    """True if the live object is exactly what `target` asks for, apart from what others own."""
     wanted, have = flatten(target), flatten(live.attributes)
     names = {path[0] for path in wanted} | {n for n, v in target.items() if v is not None}
-    return {p: v for p, v in have.items() if p[0] in names} == wanted
+    compared = {p for p in have if p[0] in names and p not in live.foreign} | wanted.keys()
+    return {p: have[p] for p in compared if p in have} == wanted
 
 
 def _create(claim: Claim, after: FrozenMap, kind: ResourceType, facts: Facts) -> Change:
@@ -152,6 +154,45 @@ def _left_out(attributes: FrozenMap, kind: ResourceType) -> list[str]:
     given = {name for name, value in attributes.items() if value is not None}
     decided = {name for pair in kind.schema.conflicts if given & {*pair} for name in pair}
     return sorted(attributes.keys() - given - decided)
+
+
+def _unchanged(
+    claim: Claim,
+    live: Observed,
+    before: FrozenMap,
+    after: FrozenMap,
+    kind: ResourceType,
+    facts: Facts,
+) -> Change | None:
+    """The change of an object that is as declared and as recorded, None if it may not be.
+
+    It is what `_update` would say too: almost every object of a large plan is of this sort, and
+    this is found without making anything that is thrown away.
+    """
+    row, item = claim.row, claim.declared[0]
+    if row is None or len(claim.declared) > 1 or row.owners != (str(item.address),):
+        return None
+    said = (row.owner, row.labels, row.secret_version)
+    if said != (item.owner, item.labels, item.secret_version):
+        return None
+    kept = row.protected == _protection(item, kind, facts, adopted=False)
+    if not kept or not agrees(row.attributes, before):
+        return None
+    books = ownership(row)
+    return Change(
+        claim.identity,
+        claim.address,
+        Action.NOOP,
+        before=after,
+        after=after,
+        incarnation=live.incarnation,
+        row_before=books,
+        row_after=books,
+        owner=item.owner,
+        labels=item.labels,
+        depends_on=tuple(sorted({str(address) for address in item.depends_on})),
+        range=item.range,
+    )
 
 
 def _update(
@@ -242,7 +283,7 @@ def _row_after(claim: Claim, kind: ResourceType, facts: Facts, *, adopted: bool)
     return Ownership(
         tuple(sorted({str(item.address) for item in claim.declared})),
         max(
-            (_protection(item, kind, facts, adopted) for item in claim.declared),
+            (_protection(item, kind, facts, adopted=adopted) for item in claim.declared),
             key=PROTECTION.index,
         ),
         claim.declared[0].secret_version,
@@ -252,7 +293,7 @@ def _row_after(claim: Claim, kind: ResourceType, facts: Facts, *, adopted: bool)
 PROTECTION = ("no", "default", "explicit")
 
 
-def _protection(item: Declared, kind: ResourceType, facts: Facts, adopted: bool) -> str:
+def _protection(item: Declared, kind: ResourceType, facts: Facts, *, adopted: bool) -> str:
     if item.lifecycle.prevent_destroy is not None:
         return "explicit" if item.lifecycle.prevent_destroy else "no"
     wanted = adopted or facts.values.get("protect", True)

@@ -2,26 +2,31 @@
 
 Part 1 makes and changes, part 2 deletes. Inside a part, steps run in rounds, and inside a round
 in the provider's phases; a step that depends on a later or equal phase waits for the next round.
-Deletes run in reverse order of dependency. Same plan, same waves.
+Deletes run in reverse order of dependency. A delete whose request says so leaves in part 1 if its
+group gets something there. Same plan, same waves.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from ..core.change import Batch, Change, Request, Step
+from ..core.dataclass import dataclass, replace
 from ..core.errors import ConfigurationError
 from .model import Plan, Wave
 from .select import by_address
 
 CREATING, DELETING = 1, 2
 
+Group = tuple[str, str, str]
+"""Provider instance, kind and `Step.group`."""
+
 
 def lower(plan: Plan) -> tuple[Wave, ...]:
     """The waves of this plan's effective changes, in the order in which they are sent."""
-    changes = plan.effective
+    changes = placed(plan.effective)
     steps = {step.id: step for change in changes for step in change.steps}
     rounds = _rounds(steps, needs(changes))
     waves: dict[tuple[int, int, int], list[Step]] = defaultdict(list)
@@ -32,8 +37,40 @@ def lower(plan: Plan) -> tuple[Wave, ...]:
     )
 
 
+def placed(changes: Sequence[Change]) -> tuple[Change, ...]:
+    """The changes with their steps' requests as they leave: deletes that go ahead are moved into
+    part 1. Placing twice changes nothing more."""
+    made = {
+        _group(step)
+        for change in changes
+        for step in change.steps
+        if step.group and step.request.part == CREATING and step.request.ahead is None
+    }
+    return tuple(
+        replace(change, steps=tuple(_placed(step, made) for step in change.steps))
+        if any(_group(step) in made and _waits(step) for step in change.steps)
+        else change
+        for change in changes
+    )
+
+
+def _placed(step: Step, made: set[Group]) -> Step:
+    if step.request.ahead is None or not (_waits(step) and _group(step) in made):
+        return step
+    return replace(step, request=replace(step.request, part=CREATING, phase=step.request.ahead))
+
+
+def _waits(step: Step) -> bool:
+    return step.request.part == DELETING and step.request.ahead is not None
+
+
+def _group(step: Step) -> Group:
+    return step.identity.instance, step.identity.kind, step.group
+
+
 def needs(changes: Sequence[Change]) -> dict[str, set[str]]:
     """step id -> ids of the steps that must be applied first, over all these changes."""
+    changes = placed(changes)
     index = by_address(changes)
     before: dict[str, set[str]] = {s.id: set(s.after) for c in changes for s in c.steps}
     for change in changes:
@@ -43,29 +80,84 @@ def needs(changes: Sequence[Change]) -> dict[str, set[str]]:
             for mine, theirs in ((m, t) for m in change.steps for t in other.steps):
                 if mine.request.part != theirs.request.part:
                     continue
-                if mine.request.part == CREATING:
+                if not _deletes(mine):
                     before[mine.id].add(theirs.id)
-                else:
+                elif _deletes(theirs) and not gates(mine.request, theirs.request):
                     before[theirs.id].add(mine.id)
     return before
 
 
+def _deletes(step: Step) -> bool:
+    """Also one that goes ahead in part 1."""
+    return step.request.part == DELETING or step.request.ahead is not None
+
+
+def gates(later: Request, earlier: Request) -> bool:
+    """True if a step of `later` leaves only once every step of `earlier` is applied."""
+    return (
+        later.gated
+        and (later.name, later.part) == (earlier.name, earlier.part)
+        and earlier.phase < later.phase
+    )
+
+
 def _rounds(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> dict[str, int]:
     """step id -> round. Raises ConfigurationError if steps wait for each other."""
+    gate_of = _gates(steps.values())
+    graph: dict[str, set[str]] = {**before}
+    for step_id, gate in gate_of.items():
+        graph[step_id] = {*before[step_id], gate.id}
+        graph[gate.id] = gate.steps
     rounds: dict[str, int] = {}
-    for step_id in _sorted(steps, before):
-        rounds[step_id] = max(
-            (_after(rounds[need], steps[need], steps[step_id]) for need in before[step_id]),
+    for one in _sorted(steps, graph):
+        if one not in steps:
+            rounds[one] = max(rounds[need] for need in graph[one])
+            continue
+        least = rounds[gate_of[one].id] if one in gate_of else 0
+        rounds[one] = max(
+            (_after(rounds[need], steps[need], steps[one]) for need in before[one]),
             default=0,
         )
+        rounds[one] = max(least, rounds[one])
     return rounds
+
+
+@dataclass(frozen=True, slots=True)
+class _Gate:
+    """All steps that gated steps wait for, as one: each pair by itself would be too many."""
+
+    id: str
+    steps: set[str]
+
+
+def _gates(steps: Iterable[Step]) -> dict[str, _Gate]:
+    """id of each gated step that waits for others -> what it waits for."""
+    waiting: dict[tuple[str, Request], list[str]] = defaultdict(list)
+    other: dict[tuple[str, Request], set[str]] = defaultdict(set)
+    for step in steps:
+        key = step.identity.instance, step.request
+        other[key].add(step.id)
+        if step.request.gated:
+            waiting[key].append(step.id)
+    found: dict[str, _Gate] = {}
+    for (instance, request), ids in waiting.items():
+        earlier = set[str]().union(
+            *(group for (at, one), group in other.items() if at == instance and gates(request, one))
+        )
+        if earlier:
+            gate = _Gate(
+                f"{instance} before {request.part}.{request.phase} {request.name}", earlier
+            )
+            found.update(dict.fromkeys(ids, gate))
+    return found
 
 
 def _sorted(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> list[str]:
     try:
         return list(TopologicalSorter(before).static_order())
     except CycleError as error:
-        circle = " → ".join(steps[step_id].address for step_id in error.args[1])
+        names = (steps[one].address for one in error.args[1] if one in steps)
+        circle = " → ".join(names)
         raise ConfigurationError(
             f"these changes wait for each other: {circle}",
             "Remove one of the references between them, or take one first with --target.",
@@ -89,14 +181,35 @@ def _batches(prefix: str, steps: Sequence[Step]) -> Iterator[Batch]:
 
 
 def _cut(steps: Sequence[Step], request: Request) -> Iterator[list[Step]]:
+    """Groups stay whole unless one alone is too large; those with the lowest rank go first."""
+    for batch in _packed(_grouped(steps), request):
+        yield from _packed([[step] for step in sorted(batch, key=_rank)], request)
+
+
+def _grouped(steps: Sequence[Step]) -> list[list[Step]]:
+    """The steps of each group by rank; a step without a group is one by itself."""
+    groups: dict[str, list[Step]] = defaultdict(list)
+    for step in steps:
+        groups[step.group or step.id].append(step)
+    whole = [sorted(group, key=_rank) for group in groups.values()]
+    return sorted(whole, key=lambda group: group[0].rank)
+
+
+def _rank(step: Step) -> int:
+    return step.rank
+
+
+def _packed(units: Iterable[Sequence[Step]], request: Request) -> Iterator[list[Step]]:
+    """The units in batches that keep both caps; one that alone is over a cap is a batch."""
     batch: list[Step] = []
     weight = 0
-    for step in steps:
-        full = len(batch) == request.max_items or weight + step.weight > request.max_weight
+    for unit in units:
+        more = sum(step.weight for step in unit)
+        full = len(batch) + len(unit) > request.max_items or weight + more > request.max_weight
         if batch and full:
             yield batch
             batch, weight = [], 0
-        batch.append(step)
-        weight += step.weight
+        batch += unit
+        weight += more
     if batch:
         yield batch

@@ -22,13 +22,14 @@ class Mode(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Options:
     """What the user asked of this plan. target, exclude, adopt: address globs; max_deletes:
-    None = the built-in guard."""
+    None = the built-in guard; accept: waivers of blocks (see `Block`)."""
 
     mode: Mode = Mode.NORMAL
     target: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     adopt: tuple[str, ...] = ()
     max_deletes: int | None = None
+    accept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..core.change import Change, Impact
 from ..core.clock import Clock
-from ..core.dataclass import dataclass
+from ..core.dataclass import dataclass, replace
 from ..core.progress import Progress, Report, silent
 from ..core.resource import (
+    MOVE,
     Absent,
     Depth,
     Desired,
@@ -23,6 +24,7 @@ from ..core.resource import (
     Identity,
     InstanceWorld,
     Observed,
+    Pending,
     Reading,
     Sweep,
     World,
@@ -148,6 +150,17 @@ def destination(live: Observed) -> FrozenMap:
     """The attributes as they will be once the move that runs has ended: what a plan compares with
     (architecture §4.7)."""
     return live.attributes.with_items(live.moving or EMPTY)
+
+
+def how_far(item: Pending, world: World) -> Pending:
+    """What is pending, with what the object's reading says of a move."""
+    seen = world.get(item.identity.instance)
+    live = seen.readings.get(item.identity) if seen else None
+    if item.action != MOVE or not isinstance(live, Observed):
+        return item
+    if live.moving is None:
+        return replace(item, note="it has ended; the next apply records that")
+    return replace(item, note=str(live.details.get("progress") or ""))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..core.address import matches, moved, parse_address
+from ..core.address import Address, matches, moved, parse_address
 from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..core.resource import Declared, Desired, Identity, Import, Moved, Removed
@@ -50,7 +50,7 @@ def claims(
     if options.mode is Mode.NORMAL:
         for item in desired.declared:
             declared.setdefault(item.identity, []).append(item)
-    imports, faults = _imports(desired, types)
+    imports, parts, faults = _imports(desired, types)
     blocks = {str(item.address) for items in declared.values() for item in items}
     result = (
         _claim(identity, tuple(declared.get(identity, ())), state, desired, options)
@@ -60,9 +60,10 @@ def claims(
         replace(
             claim,
             imported=claim.identity in imports,
+            adopt=claim.adopt or claim.identity in parts,
             renamed=tuple(owner for owner in claim.lost if owner in blocks),
         )
-        if claim.lost or imports
+        if claim.lost or imports or parts
         else claim
         for claim in result
     )
@@ -77,6 +78,10 @@ def _claim(
     options: Options,
 ) -> Claim:
     row = state.objects.get(identity)
+    if row and len(declared) == 1 and row.owners == (str(declared[0].address),):
+        # Still whose it was, which nothing can change: so it is of almost all of a large plan.
+        adopt = _adopt(declared, options)
+        return Claim(identity, declared, row, row.owners, adopt=adopt)
     owners = tuple(_move(owner, desired.moved) for owner in row.owners) if row else ()
     addresses = {str(item.address) for item in declared}
     lost = tuple(owner for owner in owners if owner not in addresses)
@@ -86,11 +91,15 @@ def _claim(
     if named and len(named) == len(blocks):
         # Forgetting wins over destroying: the cautious reading of two blocks that differ.
         removed = min(named, key=lambda block: block.destroy)
-    adopt = any(
+    adopt = _adopt(declared, options)
+    return Claim(identity, declared, row, owners, lost, removed, adopt=adopt)
+
+
+def _adopt(declared: tuple[Declared, ...], options: Options) -> bool:
+    return any(
         item.lifecycle.adopt or any(matches(glob, str(item.address)) for glob in options.adopt)
         for item in declared
     )
-    return Claim(identity, declared, row, owners, lost, removed, adopt=adopt)
 
 
 def _removed_block(owner: str, desired: Desired) -> Removed | None:
@@ -106,38 +115,58 @@ def _move(owner: str, moves: tuple[Moved, ...]) -> str:
 
 def _imports(
     desired: Desired, types: Mapping[str, ResourceType]
-) -> tuple[frozenset[Identity], Diagnostics]:
+) -> tuple[frozenset[Identity], frozenset[Identity], Diagnostics]:
+    """What import blocks name, and the parts of composites that they name. A composite takes over
+    those of its parts that are there; the others are made."""
     by_address = {item.address: item for item in desired.declared}
+    composites: dict[Address, list[Identity]] = {}
+    for item in desired.declared:
+        if item.address.child is not None:
+            composites.setdefault(replace(item.address, child=None), []).append(item.identity)
     found: set[Identity] = set()
+    parts: set[Identity] = set()
     faults: list[Diagnostic] = []
     for block in desired.imports:
-        item = by_address.get(block.target)
-        fault = _import_fault(block, item, types)
+        if block.target in composites:
+            fault = _key_fault(block, str(block.target), block.target.type, types)
+            parts.update(composites[block.target])
+        else:
+            fault = _import_fault(block, by_address.get(block.target), types)
+            found.update(i.identity for i in (by_address.get(block.target),) if i)
         if fault:
             faults.append(fault)
-        elif item:
-            found.add(item.identity)
-    return frozenset(found), tuple(faults)
+    return frozenset(found), frozenset(parts), tuple(faults)
 
 
 def _import_fault(
     block: Import, item: Declared | None, types: Mapping[str, ResourceType]
 ) -> Diagnostic | None:
-    def fault(summary: str, advice: str) -> Diagnostic:
-        return Diagnostic(Severity.ERROR, summary, range=block.range, advice=advice)
-
     if item is None:
-        return fault(
+        return _fault_of(
+            block,
             f"Import target {block.target} is not declared",
             f'Add a block resource "{block.target.type}" "{block.target.name}".',
         )
+    return _key_fault(block, item.identity.key, item.identity.kind, types)
+
+
+def _key_fault(
+    block: Import, expected: str, kind: str, types: Mapping[str, ResourceType]
+) -> Diagnostic | None:
     try:
-        key = types[item.identity.kind].import_key(block.id)
+        key = types[kind].import_key(block.id)
     except ValueError as error:
-        return fault(f"Import id {block.id!r} cannot be used: {error}", "Correct the id.")
-    if key != item.identity.key:
-        return fault(
-            f"Import id names {key!r}, but {block.target} declares {item.identity.key!r}",
+        return _fault_of(
+            block, f"Import id {block.id!r} cannot be used: {error}", "Correct the id."
+        )
+    if key != expected:
+        return _fault_of(
+            block,
+            f"Import id names {key!r}, but {block.target} declares {expected!r}",
             "Make the id and the declared name the same.",
         )
     return None
+
+
+def _fault_of(block: Import, summary: str, advice: str) -> Diagnostic:
+    return Diagnostic(Severity.ERROR, summary, range=block.range, advice=advice)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from ..core.change import Action, Block, BlockKind, Change
 from ..core.dataclass import replace
 from ..core.resource import Absent, Failed, Hidden, Observed, Reading
+from ..core.value import EMPTY
 from ..state.model import Row
-from .diff import compare, gone
+from .diff import compare, gone, lay_over
 from .drafts import Context, managed, ownership, unreadable
 from .model import Mode
 from .ownership import Claim
@@ -41,7 +42,8 @@ def release(claim: Claim, reading: Reading, context: Context) -> Change:
 def _delete(claim: Claim, row: Row, live: Observed, context: Context) -> Change:
     lifted = context.options.mode is Mode.DESTROY
     kind, facts = context.types[claim.identity.kind], context.facts[claim.identity.instance]
-    before = managed(kind.canonical(live.attributes, facts), row.attributes)
+    ours = lay_over(kind.canonical(live.attributes, facts), live.foreign, EMPTY)
+    before = managed(ours, row.attributes)
     change = Change(
         claim.identity,
         claim.address,

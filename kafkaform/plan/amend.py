@@ -1,0 +1,118 @@
+"""Plans without a configuration: somebody names objects and what shall be different of them.
+
+The rules, the review and the steps are those of every plan. Nothing is owned afterwards: such a
+change leaves no row in the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ..core.change import Action, Block, BlockKind, Change, Ownership
+from ..core.dataclass import replace
+from ..core.resource import Absent, Facts, Failed, Hidden, Identity, Reading, World
+from ..core.value import EMPTY, FrozenMap
+from ..provider.contract import Provider, ResourceType
+from ..state.model import State
+from .approval import approval
+from .build import Header, checked, instances_of, is_shown, reviewed, scopes, with_steps
+from .diff import compare
+from .drafts import managed
+from .model import Options, Plan
+from .observe import Look, destination
+
+Edit = Callable[[FrozenMap | None], FrozenMap | None]
+"""The attributes of an object, None if it is not there -> what they shall be, None to remove it."""
+
+
+def amend(
+    identity: Identity,
+    address: str,
+    reading: Reading,
+    kind: ResourceType,
+    facts: Facts,
+    edit: Edit,
+    secret_version: str | None = None,
+) -> Change:
+    """The change of one object, without steps. address: what it is called in the plan;
+    secret_version: a new one sends the secrets of what `edit` gives."""
+    same = Change(identity, address, Action.NOOP)
+    if isinstance(reading, Hidden | Failed):
+        return replace(same, blocked=_unreadable(reading))
+    owned = Ownership(secret_version=secret_version)
+    if isinstance(reading, Absent):
+        after = _canonical(edit(None), kind, facts)
+        if after is None:
+            return same
+        paths = compare(None, after, schema=kind.schema)
+        return replace(same, action=Action.CREATE, after=after, paths=paths, row_after=owned)
+    before = kind.canonical(destination(reading), facts)
+    after = _canonical(edit(before), kind, facts)
+    there = replace(same, before=before, incarnation=reading.incarnation)
+    if after is None:
+        paths = compare(before, None, schema=kind.schema)
+        return replace(there, action=Action.DELETE, paths=paths)
+    paths = compare(before, after, schema=kind.schema, fallbacks=reading.fallbacks)
+    if not paths and secret_version is None:
+        return replace(there, after=after)
+    return replace(
+        there,
+        action=Action.UPDATE,
+        before=managed(before, after),
+        after=after,
+        paths=paths,
+        row_after=owned,
+    )
+
+
+def _canonical(attributes: FrozenMap | None, kind: ResourceType, facts: Facts) -> FrozenMap | None:
+    return None if attributes is None else kind.canonical(attributes, facts)
+
+
+def _unreadable(reading: Hidden | Failed) -> Block:
+    if isinstance(reading, Hidden):
+        return Block(
+            BlockKind.UNREADABLE,
+            f"it cannot be seen: the right {reading.right} is missing",
+            f"Grant {reading.right}, or run as a principal that has it.",
+        )
+    fault = reading.fault
+    return Block(
+        BlockKind.UNREADABLE, f"it could not be read: {fault.message} ({fault.code})", fault.advice
+    )
+
+
+def plan_of(
+    drafts: Sequence[Change],
+    world: World,
+    state: State,
+    providers: Mapping[str, Provider],
+    look: Look,
+    header: Header,
+) -> Plan:
+    """The plan of these changes: checked, reviewed, with their steps, approved as a whole."""
+    types = {name: kind for item in providers.values() for name, kind in item.types.items()}
+    facts = {instance: seen.facts for instance, seen in world.items()}
+    judged, warnings = reviewed(
+        [checked(change, types, facts) for change in drafts], providers, look, facts
+    )
+    changes = tuple(with_steps(change, types, facts) for change in judged)
+    shown = tuple(change for change in changes if is_shown(change) or change.notes)
+    return Plan(
+        lineage=state.lineage,
+        serial=state.serial,
+        configuration="",
+        instances=instances_of(world, header, warnings),
+        changes=shown,
+        unchanged=len(changes) - len(shown),
+        options=Options(),
+        audit_head=header.audit_head,
+        created=header.created,
+        kafkaform_version=header.kafkaform_version,
+        approval=approval(shown, scopes(world), state.lineage),
+    )
+
+
+def without_empty(attributes: FrozenMap, *names: str) -> FrozenMap | None:
+    """The attributes, or None if all of these maps are empty: then nothing is left of it."""
+    return attributes if any(attributes.get(name) or EMPTY for name in names) else None

@@ -1,0 +1,43 @@
+"""Identity keys of several fields: joined by `|`, readable, and always taken apart again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+SEPARATOR = "|"
+ESCAPE = "\\"
+
+
+def join(fields: Iterable[str]) -> str:
+    r"""One key for these fields; a `|` or `\` inside a field is written `\|`, `\\`."""
+    fields = tuple(fields)
+    plain = SEPARATOR.join(fields)
+    if ESCAPE not in plain and plain.count(SEPARATOR) == len(fields) - 1:
+        return plain  # as almost all are, and there can be many
+    return SEPARATOR.join(_escaped(field) for field in fields)
+
+
+def split(text: str) -> tuple[str, ...]:
+    r"""The fields of a key: the reverse of `join`.
+
+    A `\` before anything but `|` and `\` stands for itself, so that a key that somebody typed
+    without escapes (`User:CORP\ci|…`) means what it says.
+    """
+    fields = [""]
+    characters = iter(text)
+    for character in characters:
+        if character == SEPARATOR:
+            fields.append("")
+            continue
+        if character == ESCAPE:
+            character = _unescaped(next(characters, ""))
+        fields[-1] += character
+    return tuple(fields)
+
+
+def _escaped(field: str) -> str:
+    return field.replace(ESCAPE, ESCAPE * 2).replace(SEPARATOR, ESCAPE + SEPARATOR)
+
+
+def _unescaped(character: str) -> str:
+    return character if character in (SEPARATOR, ESCAPE) and character else ESCAPE + character
