@@ -1,4 +1,4 @@
-"""`make demo`: the whole story of a topic on a real broker, in about a minute.
+"""`make demo`: the whole story of topics and their users on a real broker, in about a minute.
 
 Runs the same commands that a user types, in a temporary folder with a sandbox of its own, and
 removes both at the end. Nothing else on the computer is touched.
@@ -7,6 +7,7 @@ removes both at the end. Nothing else on the computer is touched.
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,29 @@ removed {
 }
 """
 
+PEOPLE = """
+resource "kafka_user_scram_credential" "billing" {
+  username            = "billing"
+  scram_mechanism     = "SCRAM-SHA-512"
+  password            = secret_env("BILLING_PASSWORD")
+  password_wo_version = 1
+}
+
+resource "kafka_access" "billing" {
+  principal = "User:billing"
+  role      = "consumer"
+  topics    = [kafka_topic.events["payments"].name]
+  group     = "billing"
+}
+
+resource "kafka_quota" "billing" {
+  user   = "billing"
+  config = { consumer_byte_rate = 5 * 1024 * 1024 }
+}
+"""
+
+MAY_READ = ("--principal", "User:billing", "--operation", "Read", "--topic", "shop.payments")
+
 BROKEN = """
 resource "kafka_topic" "broken" {
   name      = "shop.broken"
@@ -61,13 +85,16 @@ class Demo:
         self.env = dict(os.environ)
         self.env.pop("KAFKAFORM_SANDBOX_PASSWORD", None)
 
-    def run(self, *arguments: str, expect: int = 0) -> None:
-        """Type a command, show what it prints, and insist on its exit code."""
+    def run(self, *arguments: str, expect: int = 0, typed: str | None = None) -> None:
+        """Type a command, show what it prints, and insist on its exit code. typed: what is typed
+        while it runs."""
         say(f"{BOLD}$ kafkaform {' '.join(arguments)}{RESET}")
         code = subprocess.run(
             [sys.executable, "-m", "kafkaform", *arguments],
             cwd=self.folder,
             env=self.env,
+            input=typed,
+            text=True,
             check=False,
         ).returncode
         if code != expect:
@@ -166,12 +193,23 @@ def story(demo: Demo) -> None:
     demo.write("removed.kf.hcl", REMOVED)
     demo.run("apply", "-auto-approve")
 
-    step(9, "A broken file: all faults at once, each with its place and what to do")
+    step(9, "A login, what it may do, and how much of the brokers it may use")
+    demo.env["BILLING_PASSWORD"] = secrets.token_urlsafe(12)
+    demo.write("people.kf.hcl", PEOPLE)
+    demo.run("apply", "-auto-approve")
+    demo.run("explain", "access", *MAY_READ)
+    demo.run("explain", "quota", "--user", "billing", "--client-id", "report")
+
+    step(10, "The shell: one connection, and nothing is changed unless it is allowed")
+    say(f"{DIM}  describe users\n  describe acls --principal User:billing{RESET}")
+    demo.run("shell", typed="describe users\ndescribe acls --principal User:billing\n")
+
+    step(11, "A broken file: all faults at once, each with its place and what to do")
     demo.write("broken.kf.hcl", BROKEN)
     demo.run("validate", expect=1)
     (demo.folder / "broken.kf.hcl").unlink()
 
-    step(10, "The audit log can prove all of it")
+    step(12, "The audit log can prove all of it")
     demo.run("audit", "show", "--last", "6")
     demo.run("audit", "verify")
 

@@ -11,6 +11,12 @@ provider "kafka" {
   sasl_mechanism    = "PLAIN"
   sasl_username     = "admin"
   sasl_password     = secret_env("KAFKAFORM_SANDBOX_PASSWORD")
+
+  # Brokers keep these two to themselves, and what an ACL means depends on them.
+  authorizer {
+    super_users     = ["User:admin", "User:broker"]
+    allow_if_no_acl = false
+  }
 }
 
 variable "bootstrap" {
