@@ -33,3 +33,8 @@ variable "with_changelog" {
   type    = bool
   default = true
 }
+
+variable "reporting_password" {
+  type      = string
+  sensitive = true
+}

@@ -26,7 +26,7 @@ def type_json(kind: Type) -> Any:
         return ["object", fields, sorted(kind.optional)] if kind.optional else ["object", fields]
     if kind.kind == "tuple":
         return ["tuple", [type_json(item) for item in kind.items]]
-    return kind.kind
+    return str(kind)
 
 
 def type_of(value: Value) -> Any:

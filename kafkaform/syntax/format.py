@@ -13,7 +13,7 @@ from functools import cache
 from ..core.dataclass import dataclass, field
 from .scan import scan
 from .source import Source
-from .tokens import TRIVIA, Token
+from .tokens import TRIVIA, Scan, Token
 
 _INDENT = 2
 _OPENERS = frozenset({"LBRACE", "LSQB", "LPAR", "INTERP_START", "DIRECTIVE_START"})
@@ -27,7 +27,7 @@ def format(text: str) -> str:
     """The text in the standard layout; unchanged when its tokens cannot be told apart (`parse`
     says why). Line ends (LF or CRLF) stay as they are."""
     mark = "\ufeff" if text.startswith("\ufeff") else ""
-    scanned = scan(Source("", text[len(mark) :]))
+    scanned = _scanned(text[len(mark) :])
     if scanned.faults:
         return text
     lines = list(_lines(scanned.tokens))
@@ -281,7 +281,12 @@ def _rendered(lines: Sequence[_Line]) -> Iterator[str]:
 
 def _same_tokens(tokens: Sequence[Token], text: str) -> bool:
     """The guard: formatting may never change what a text says."""
-    return _said(tokens) == _said(scan(Source("", text)).tokens)
+    return _said(tokens) == _said(_scanned(text).tokens)
+
+
+def _scanned(text: str) -> Scan:
+    """Every token: blocks that repeat others are written out, so none may be passed over."""
+    return scan(Source("", text), end=len(text))
 
 
 def _said(tokens: Sequence[Token]) -> list[tuple[str, str]]:

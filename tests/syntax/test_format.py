@@ -120,3 +120,10 @@ def test_nothing_is_lost(document: str, newline: str, last: str) -> None:
     assert not parse(once, "t.hcl")[1]
     assert _kept(once) == _kept(text)
     assert [once.count("\n"), once.count("\r")] == [text.count("\n"), text.count("\r")]
+
+
+def test_blocks_that_repeat_each_other_all_stay() -> None:
+    """Blocks of one shape, which a reader passes over, are written like any others."""
+    block = 'resource "kafka_topic" "{0}" {{\n  name="{0}"\n  partitions={1}\n}}\n'
+    text = "\n".join(block.format(f"t{number}", number) for number in range(40))
+    assert format(text) == text.replace("name=", "name       = ").replace("s=", "s = ")

@@ -1,25 +1,53 @@
-"""`kafkaform import ADDRESS ID`: record a live object as ours, without changing it."""
+"""`kafkaform import`: take live objects over, one by name or all with generated blocks."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ...core.address import parse_address
-from ...core.errors import UsageError
+from ...core.errors import AppliedInPart, StorageError, UsageError
+from ...language.tree import FAMILIES, is_read
 from ...plan.model import Options
+from ...render.text import count
 from ..configuration import Inputs
 from ..console import Console
 from ..flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
+from ..importing import Wanted, proven, take_stock, written
 from ..running import run_apply
 from ..scene import Ask
-from ..workspace import seconds_of
+from ..workspace import Workspace, open_workspace, seconds_of
+
+STDOUT = "-"
+
+Address = Annotated[str | None, typer.Argument(metavar="ADDRESS", show_default=False)]
+Id = Annotated[
+    str | None,
+    typer.Argument(metavar="ID", help="A topic's name, for instance.", show_default=False),
+]
+All = Annotated[
+    bool, typer.Option("--all", help="Write blocks for everything that the state does not know.")
+]
+Match = Annotated[
+    list[str], typer.Option("--match", metavar="GLOB", help="With --all: only these names.")
+]
+Type = Annotated[
+    list[str], typer.Option("--type", metavar="TYPE", help="With --all: only this type.")
+]
+Out = Annotated[
+    str, typer.Option("--out", metavar="FILE", help="With --all: a new file, or - for stdout.")
+]
 
 
 def import_command(
-    address: Annotated[str, typer.Argument(metavar="ADDRESS")],
-    id: Annotated[str, typer.Argument(metavar="ID", help="A topic's name, for instance.")],
+    address: Address = None,
+    id: Id = None,
+    all: All = False,
+    match: Match = [],
+    type: Type = [],
+    out: Out = STDOUT,
     var: Var = [],
     var_file: VarFile = [],
     state: StateFile = None,
@@ -28,10 +56,29 @@ def import_command(
     no_color: NoColor = False,
     quiet: Quiet = False,
 ) -> None:
-    """Record a live object as ours, without changing it.
+    """Record a live object as ours, without changing it; or write blocks for all of them.
 
     ADDRESS must be declared. Differences between the block and the object show in the next plan.
+
+    --all changes nothing: it writes a file with a block for each live object that is neither
+    recorded nor declared, and import blocks that take them over with the next apply.
     """
+    console = Console.standard(no_color=no_color)
+    if all:
+        if address is not None or json:
+            given = "ADDRESS" if address is not None else "--json"
+            raise UsageError(f"--all does not go with {given}", "Leave one of the two out.")
+        _import_all(
+            Wanted(tuple(type), tuple(match)), Inputs.of(var, var_file), state, out, console
+        )
+        return
+    if address is None or id is None:
+        raise UsageError(
+            "import needs an ADDRESS and an ID", "Or --all, which writes blocks for everything."
+        )
+    for flag, value in (("--match", match), ("--type", type)):
+        if value:
+            raise UsageError(f"{flag} goes with --all", f"Leave {flag} out, or write --all.")
     try:
         parse_address(address)
     except ValueError as error:
@@ -43,5 +90,58 @@ def import_command(
         command="import",
         imported=(address, id),
     )
-    console = Console.standard(no_color=no_color)
     run_apply(ask, Inputs.of(var, var_file), state, console, json=json, quiet=quiet, detail=True)
+
+
+def _import_all(
+    wanted: Wanted, inputs: Inputs, state: Path | None, out: str, console: Console
+) -> None:
+    """Raises AppliedInPart after a listing that failed: what was read is written all the same."""
+    space = open_workspace(inputs, state)
+    target = None if out == STDOUT else _target(space, Path(out))
+    stock = take_stock(space, wanted)
+    for gap in stock.gaps:
+        console.note(gap)
+    if not stock.count:
+        console.note("Nothing to import: all that can be seen is recorded or left out.")
+    else:
+        text = proven(space, written(space, stock), stock, target.name if target else "generated")
+        _write(text, target, console)
+        console.note(f"{count(stock.count, 'object')} to import. {_next(target)}")
+    if stock.failed:
+        raise AppliedInPart(
+            "a listing failed, so there may be more than was written",
+            "Look at what is not complete, and run it again with the rights that are missing.",
+        )
+
+
+def _target(space: Workspace, path: Path) -> Path:
+    """Where to write. Raises UsageError if a file is there, or would hide the folder's own."""
+    if path.exists():
+        raise UsageError(f"{path} exists, and is not overwritten", "Name a new file with --out.")
+    here = path.resolve().parent == space.configuration.folder.resolve()
+    family = FAMILIES[1 if space.configuration.tree.terraform else 0]
+    if here and is_read(path.name) and not family.members([path.name]):
+        raise UsageError(
+            f"{path} would not be read together with the files that are here",
+            f"Choose a name that ends in {family.configuration[0]}.",
+        )
+    return path
+
+
+def _write(text: str, target: Path | None, console: Console) -> None:
+    if target is None:
+        console.out(text)
+        return
+    try:
+        with target.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise StorageError(
+            f"{target} cannot be written: {error.strerror}", "Choose another place."
+        ) from None
+
+
+def _next(target: Path | None) -> str:
+    where = "Save it in this folder" if target is None else f"Look at {target}"
+    return f"{where}, then: kafkaform plan"

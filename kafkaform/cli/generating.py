@@ -1,0 +1,316 @@
+"""Live objects as configuration: what `import --all` writes, from what sessions read.
+
+Pure. Objects whose blocks would say the same but for names and numbers share one block with
+`for_each`; what defines an object comes from its type's schema and key, so that a new type needs
+nothing here. Same objects, same text.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+
+from ..core.address import Address
+from ..core.dataclass import dataclass, field
+from ..core.resource import Identity
+from ..core.schema import ObjectSchema
+from ..core.value import FrozenMap, SecretRef, Value
+from ..provider.contract import ResourceType
+from ..syntax.write import Code, NewBlock, Writable, is_identifier, quote, write, write_value
+
+NAMING: Mapping[str, tuple[str, ...]] = {
+    "kafka_acl": ("acl_principal", "acl_operation", "resource_type", "resource_name"),
+}
+"""Attributes in the order in which they make a name; blocks are grouped by the first. A type that
+is not here is named by what its key is made of, in the schema's order."""
+SECRET = "Nobody can read the {attribute}: put it into {name}. It is sent when {version} changes."
+_SEPARATORS = "._-/ "
+_FOREIGN = re.compile(r"[^A-Za-z0-9_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A live object without a block. arguments: what its block has to say, nothing that is a
+    default; id: what an import block calls it, None if it has no such name."""
+
+    identity: Identity
+    arguments: FrozenMap
+    id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What is taken: block names by type, names of locals, environment variables."""
+
+    blocks: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    locals: set[str] = field(default_factory=set)
+    secrets: set[str] = field(default_factory=set)
+
+
+def filled(arguments: FrozenMap, schema: ObjectSchema) -> FrozenMap:
+    """As the language hands a block over: every attribute, defaults filled in."""
+    return FrozenMap(
+        {
+            name: arguments.get(name, attribute.default)
+            for name, attribute in schema.attributes.items()
+            if not attribute.computed
+        }
+    )
+
+
+def imports(pairs: Iterable[tuple[Address, str]]) -> str:
+    """Import blocks for objects that the configuration declares already."""
+    return write(_import(str(address), quote(id)) for address, id in pairs)
+
+
+def generate(found: Sequence[Found], types: Mapping[str, ResourceType], names: Names) -> str:
+    """Blocks for all of these, imports included; `names` is extended by what they are called."""
+    shapes: dict[tuple[Value, ...], list[Found]] = defaultdict(list)
+    for item in sorted(found, key=lambda item: item.identity):
+        shapes[_shape(item, types[item.identity.kind].schema)].append(item)
+    drafts = [_Draft(tuple(items), types[items[0].identity.kind]) for items in shapes.values()]
+    drafts.sort(key=lambda draft: draft.order)
+    return "\n".join(_text(draft, names) for draft in drafts)
+
+
+def _shape(item: Found, schema: ObjectSchema) -> tuple[Value, ...]:
+    """What objects must have in common to share a block: everything that is not one text or
+    number, and what the type is grouped by. Each secret has its own block."""
+    first = NAMING.get(item.identity.kind, ("",))[0]
+    common: tuple[Value, ...] = tuple(
+        (name, value)
+        for name, value in sorted(item.arguments.items())
+        if name == first or isinstance(value, tuple | FrozenMap)
+    )
+    secret = any(_is_secret(schema, name) for name in item.arguments)
+    alone = item.identity.key if secret else ""
+    return (item.identity.instance, item.identity.kind, alone, *common)
+
+
+def _is_secret(schema: ObjectSchema, name: str) -> bool:
+    return name in schema.attributes and schema.attributes[name].secret
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """Objects that share one block."""
+
+    items: tuple[Found, ...]
+    type: ResourceType
+
+    @property
+    def kind(self) -> str:
+        return self.type.name
+
+    @property
+    def order(self) -> tuple[Identity, ...]:
+        return tuple(item.identity for item in self.items)
+
+    @property
+    def given(self) -> list[str]:
+        """Every argument that a member has, in the schema's order."""
+        return [n for n in self.type.schema.attributes if any(n in i.arguments for i in self.items)]
+
+    @property
+    def varying(self) -> list[str]:
+        return [n for n in self.given if len({item.arguments.get(n) for item in self.items}) > 1]
+
+    @property
+    def naming(self) -> list[str]:
+        """The arguments that decide which object a block means, in the order of a name."""
+        first = NAMING.get(self.kind, ())
+        return sorted(self._keyed(), key=lambda n: first.index(n) if n in first else len(first))
+
+    def _keyed(self) -> list[str]:
+        return [n for n in self.given if any(_decides(self.type, i, n) for i in self.items)]
+
+
+def _decides(kind: ResourceType, item: Found, name: str) -> bool:
+    """Whether the object would be another one with another value of this argument."""
+    value = item.arguments.get(name)
+    if not isinstance(value, str | int | Decimal):
+        return False
+    other = f"{value} " if isinstance(value, str) else value + 1
+    arguments = filled(item.arguments, kind.schema).with_items({name: other})
+    return kind.key(arguments) != item.identity.key
+
+
+def _text(draft: _Draft, names: Names) -> str:
+    return _single(draft, names) if len(draft.items) == 1 else _group(draft, names)
+
+
+# ── one object ──────────────────────────────────────────────────────────────────────────
+
+
+def _single(draft: _Draft, names: Names) -> str:
+    (item,) = draft.items
+    told = [str(item.arguments[name]) for name in draft.naming]
+    name = _unique(_identifier("_".join(_bare(told)), _noun(draft.kind)), names.blocks[draft.kind])
+    arguments = {n: _argument(draft, n, item.arguments[n], name, names) for n in draft.given}
+    blocks = [_resource(draft, name, {n: value for n, (value, _) in arguments.items()})]
+    blocks += [_import(f"{draft.kind}.{name}", quote(item.id))] if item.id is not None else []
+    comments = "".join(f"# {comment}\n" for _, comment in arguments.values() if comment)
+    return comments + write(blocks)
+
+
+def _argument(
+    draft: _Draft, argument: str, value: Value, block: str, names: Names
+) -> tuple[Writable, str]:
+    """A value with the comment that it needs; a secret is replaced by a place to put it."""
+    if not _is_secret(draft.type.schema, argument):
+        return value, ""
+    name = _unique(_variable(block, argument), names.secrets)
+    raised = next((n for n in draft.type.schema.attributes if n.endswith("_version")), "its block")
+    comment = SECRET.format(name=name, attribute=argument.replace("_", " "), version=raised)
+    if isinstance(value, FrozenMap):
+        return FrozenMap({key: SecretRef("env", _variable(name, key)) for key in value}), comment
+    return SecretRef("env", name), comment
+
+
+# ── several objects ─────────────────────────────────────────────────────────────────────
+
+
+def _group(draft: _Draft, names: Names) -> str:
+    labels = _labels(draft)
+    name = _unique(_group_name(draft, labels), names.blocks[draft.kind])
+    local = _unique(f"{draft.kind}_{name}", names.locals)
+    keyed = [n for n in draft.varying if _is_label(draft, n, labels)]
+    rest = [n for n in draft.varying if n not in keyed]
+    entries = dict(zip(labels, draft.items, strict=True))
+    arguments: dict[str, Writable] = {"for_each": Code(f"local.{local}")}
+    for argument in draft.given:
+        arguments[argument] = _each(draft, argument, keyed, rest)
+    blocks = [
+        NewBlock("locals", (), {local: _collection(entries, rest)}),
+        _resource(draft, name, arguments),
+        *_imports(draft, name, local, labels),
+    ]
+    return write(blocks)
+
+
+def _labels(draft: _Draft) -> list[str]:
+    """The instance keys: the varying parts of the objects' keys, or the whole keys if those do
+    not tell them apart."""
+    parts = [n for n in draft.naming if n in draft.varying]
+    labels = [
+        " ".join(str(item.arguments[n]) for n in parts if n in item.arguments)
+        for item in draft.items
+    ]
+    if len(set(labels)) == len(labels) and all(labels):
+        return labels
+    return [item.identity.key for item in draft.items]
+
+
+def _is_label(draft: _Draft, name: str, labels: Sequence[str]) -> bool:
+    return all(
+        item.arguments.get(name) == label for item, label in zip(draft.items, labels, strict=True)
+    )
+
+
+def _each(draft: _Draft, name: str, keyed: Collection[str], rest: Sequence[str]) -> Writable:
+    """What the shared block says of an argument."""
+    if name in keyed:
+        return Code("each.key")
+    if name not in rest:
+        value: Value = draft.items[0].arguments[name]
+        return value
+    if not all(name in item.arguments for item in draft.items):
+        return Code(f'lookup(each.value, "{name}", null)')
+    return Code("each.value" if rest == [name] else f"each.value.{name}")
+
+
+def _collection(entries: Mapping[str, Found], rest: Sequence[str]) -> Code:
+    """What `for_each` goes over: a set of names, or a map with what differs."""
+    if not rest:
+        return Code("toset([\n" + "".join(f"{quote(label)},\n" for label in entries) + "])")
+    plain = len(rest) == 1 and all(rest[0] in item.arguments for item in entries.values())
+    lines = (f"{quote(label)} = {_entry(item, rest, plain)}\n" for label, item in entries.items())
+    return Code("{\n" + "".join(lines) + "}")
+
+
+def _entry(item: Found, rest: Sequence[str], plain: bool) -> str:
+    """One line. plain: the value alone, since only one argument differs and all have it."""
+    told = {name: write_value(item.arguments[name]) for name in rest if name in item.arguments}
+    if plain:
+        return told[rest[0]]
+    return "{ " + ", ".join(f"{name} = {value}" for name, value in told.items()) + " }"
+
+
+def _imports(draft: _Draft, name: str, local: str, labels: Sequence[str]) -> Iterator[NewBlock]:
+    ids = [item.id for item in draft.items]
+    if any(id is None for id in ids):
+        return
+    target = f"{draft.kind}.{name}[each.key]"
+    if ids == list(labels):
+        yield _import(target, "each.key", Code(f"local.{local}"))
+        return
+    lines = (f"{quote(label)} = {quote(id or '')}\n" for label, id in zip(labels, ids, strict=True))
+    yield _import(target, "each.value", Code("{\n" + "".join(lines) + "}"))
+
+
+# ── blocks ──────────────────────────────────────────────────────────────────────────────
+
+
+def _resource(draft: _Draft, name: str, arguments: Mapping[str, Writable]) -> NewBlock:
+    """An object that no import block can name is adopted by its own block."""
+    instance = draft.items[0].identity.instance
+    provider: dict[str, Writable] = {"provider": Code(instance)} if "." in instance else {}
+    adopted = any(item.id is None for item in draft.items)
+    inner = (NewBlock("lifecycle", (), {"adopt": True}),) if adopted else ()
+    return NewBlock("resource", (draft.kind, name), {**provider, **arguments}, inner)
+
+
+def _import(target: str, id: str, each: Code | None = None) -> NewBlock:
+    return NewBlock("import", (), {"for_each": each, "to": Code(target), "id": Code(id)})
+
+
+# ── names ───────────────────────────────────────────────────────────────────────────────
+
+
+def _group_name(draft: _Draft, labels: Sequence[str]) -> str:
+    """What the objects have in common: what their type is grouped by, else how they begin."""
+    first = NAMING.get(draft.kind, ("",))[0]
+    if first in draft.given:
+        (common,) = _bare([str(draft.items[0].arguments[first])])
+        return _identifier(common, _noun(draft.kind))
+    common = os.path.commonprefix(list(labels))
+    whole = common.rstrip(_SEPARATORS) if common in labels else _to_separator(common)
+    return _identifier(whole, f"{_noun(draft.kind)}s")
+
+
+def _to_separator(text: str) -> str:
+    """Without the word that it breaks off in."""
+    return text[: max((text.rfind(mark) for mark in _SEPARATORS), default=-1) + 1]
+
+
+def _bare(texts: Iterable[str]) -> list[str]:
+    """Without the type in front: `User:ci` is ci."""
+    return [text.partition(":")[2] or text for text in texts]
+
+
+def _noun(kind: str) -> str:
+    """`kafka_topic` is a topic."""
+    return kind.partition("_")[2] or kind
+
+
+def _identifier(text: str, otherwise: str) -> str:
+    """The text as a name: small letters, digits, single _."""
+    name = re.sub(r"_{2,}", "_", _FOREIGN.sub("_", text)).strip("_").lower() or otherwise
+    return name if is_identifier(name) else f"{otherwise}_{name}"
+
+
+def _variable(*parts: str) -> str:
+    return re.sub(r"[^A-Z0-9]", "_", "_".join(parts).upper())
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    """The name, or the next free one with a number; taken from now on."""
+    number, result = 1, name
+    while result in taken:
+        number += 1
+        result = f"{name}_{number}"
+    taken.add(result)
+    return result

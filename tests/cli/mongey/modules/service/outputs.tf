@@ -1,0 +1,3 @@
+output "username" {
+  value = kafka_user_scram_credential.this.username
+}

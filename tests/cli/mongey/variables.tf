@@ -1,0 +1,40 @@
+variable "brokers" {
+  type = list(string)
+}
+
+variable "kafka_password" {
+  type      = string
+  sensitive = true
+}
+
+variable "checkout_password" {
+  type      = string
+  sensitive = true
+}
+
+variable "reporting_password" {
+  type      = string
+  sensitive = true
+}
+
+variable "environment" {
+  type = string
+}
+
+variable "replication_factor" {
+  type    = number
+  default = 3
+}
+
+variable "streams" {
+  type = map(object({
+    partitions     = number
+    retention_days = optional(number, 7)
+    compacted      = optional(bool, false)
+  }))
+}
+
+variable "throttle_everybody" {
+  type    = bool
+  default = false
+}
