@@ -9,6 +9,7 @@ counts as done: nobody waits for a move.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from ..core.change import Action, Batch, Change, Outcome, OutcomeStatus, Step
 from ..core.clock import Clock
@@ -17,19 +18,16 @@ from ..core.errors import KafkaformError, StorageError
 from ..core.progress import Progress
 from ..core.progress import Report as ReportTo
 from ..core.resource import Fault, FaultClass
-from ..plan.lower import CREATING, DELETING, lower, needs
+from ..plan.lower import CREATING, DELETING, gates, lower, needs, placed
 from ..plan.model import Plan, Wave
 from ..provider.contract import ResourceType, Secrets, Session
 from .freshness import refuse_if_stale
 from .ledger import Ledger, bookkeeping
 from .obligations import follow_up
-from .preflight import dry_run, narrowed
+from .preflight import THROTTLE_PATIENCE, dry_run, narrowed
 from .report import GOOD, Report, Result, Work
 from .settle import patience, settle
 from .stop import Stop
-
-THROTTLE_PATIENCE = 10
-"""How many operation timeouts a step waits in all when the broker asks it to come later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +62,8 @@ def execute(run: Run) -> Report:
     try:
         _keep_books(run, results)
         before = needs(run.plan.effective)
+        if len(results) < len(pairs):
+            _show(run, results, pairs)
         for number, wave in enumerate(lower(run.plan)):
             _wave(run, wave, before, pairs, results, later=number > 0)
         work = follow_up(results, run.ledger, run.sessions, run.stop)
@@ -78,7 +78,7 @@ def execute(run: Run) -> Report:
 
 
 def _pairs(plan: Plan) -> Iterator[tuple[Change, Step]]:
-    for change in plan.effective:
+    for change in placed(plan.effective):
         for step in change.steps or (bookkeeping(change),):
             yield change, step
 
@@ -119,8 +119,9 @@ def _wave(
 ) -> None:
     """One wave: leave out what cannot go, look again, dry-run what had to wait, send."""
     ready = set()
+    failed = [result for result in results.values() if result.outcome.status not in GOOD]
     for step in (step for batch in wave.batches for step in batch.steps):
-        why = _hindrance(step, before, pairs, results)
+        why = _hindrance(step, before, pairs, results, failed)
         if step.id in results:
             continue
         if why:
@@ -141,18 +142,20 @@ def _hindrance(
     before: Mapping[str, set[str]],
     pairs: Mapping[str, tuple[Change, Step]],
     results: Mapping[str, Result],
+    failed: Sequence[Result],
 ) -> str | None:
     """Why this step must not be sent: a step that it waits for is not applied, or it deletes
-    and something in part 1 of its provider instance is not."""
+    and something in part 1 of its provider instance is not. failed: what earlier waves left
+    undone."""
     for need in sorted(before[step.id]):
         if need not in results or results[need].outcome.status not in GOOD:
             return f"{pairs[need][0].address} comes first and was not applied"
-    if step.request.part != DELETING:
-        return None
-    for result in results.values():
-        same = result.step.identity.instance == step.identity.instance
-        making = result.step.request.part == CREATING
-        if same and making and result.outcome.status not in GOOD:
+    for result in failed:
+        if result.step.identity.instance != step.identity.instance:
+            continue
+        if gates(step.request, result.step.request):
+            return f"{result.change.address} comes first and was not applied"
+        if step.request.part == DELETING and result.step.request.part == CREATING:
             return f"nothing is deleted, because {result.change.address} was not applied"
     return None
 
@@ -184,12 +187,17 @@ def _refused(
     """Pass 2 of the dry run, for steps that had to wait for others; refused ones are skipped."""
     waited = {step_id for step_id in ready if before[step_id]}
     refused = set()
-    for verdict in dry_run((wave,), waited, run.sessions, run.report).values():
+    verdicts = dry_run((wave,), waited, run.sessions, run.report, run.clock, partial(_rest, run))
+    for verdict in verdicts.values():
         if verdict.fault is not None:
             refused.add(verdict.step)
             outcome = Outcome(verdict.step, OutcomeStatus.SKIPPED, fault=verdict.fault)
             results[verdict.step] = Result(*pairs[verdict.step], outcome)
     return refused
+
+
+def _rest(run: Run, seconds: float) -> None:
+    run.stop.sleep(run.clock, seconds)
 
 
 def _batch(

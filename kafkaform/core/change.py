@@ -71,7 +71,9 @@ class PathChange:
 class Request:
     """What steps must share to travel in one batch. name: the provider's API; part: 1 (creates,
     updates, moves) or 2 (deletes); phase: order inside a part, low first; node: the broker that
-    must get it, None for any."""
+    must get it, None for any; gated: a step leaves only if all steps of this name in earlier
+    phases of its part are applied; ahead: the phase of part 1 in which a delete leaves where a
+    step of part 1 has its group, None to stay in part 2."""
 
     name: str
     part: int
@@ -79,6 +81,8 @@ class Request:
     max_items: int
     max_weight: int
     node: str | None = None
+    gated: bool = False
+    ahead: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,10 @@ class Step:
     id: unique in the plan, `KIND/KEY#N` with the instance in front; payload: provider data,
     JSON-able, secrets as references only; weight: metadata records it costs; after: step ids
     that must be applied first; paths: the change's paths that this step makes true (all paths
-    of the change for create and delete).
+    of the change for create and delete); group: steps of one group travel in one batch where
+    the caps allow; rank: order inside a batch, low first, and of groups by their lowest. Both
+    follow from the change alone. owes: the ticket of what this step sets for the time of its
+    work and what must be undone afterwards (a throttle): on record before the request leaves.
     """
 
     id: str
@@ -101,6 +108,9 @@ class Step:
     repeat: Repeat
     evidence: Evidence
     paths: tuple[Path, ...] = ()
+    group: str = ""
+    rank: int = 0
+    owes: str | None = None
 
 
 class BlockKind(StrEnum):
@@ -122,11 +132,13 @@ class BlockKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """kind, why in one sentence, and what the user can do."""
+    """kind, why in one sentence, and what the user can do; waiver: what the user may accept so
+    that it no longer blocks (`open-access` for --accept-open-access), if anything."""
 
     kind: BlockKind
     reason: str
     advice: str = ""
+    waiver: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +166,8 @@ class Change:
     address: what the user wrote (or the recorded owner); before/after: whole canonical
     attributes (None = not there); paths: what is written or removed, bookkeeping included
     (`owner`, `labels.*`); drift: recorded against observed; row_before/row_after: bookkeeping;
-    depends_on: addresses whose steps come first.
+    depends_on: addresses whose steps come first; losses: what somebody may do now and not after
+    it, one text each: an apply that would take more than a plan shows is refused.
     """
 
     identity: Identity
@@ -175,6 +188,7 @@ class Change:
     blocked: Block | None = None
     impact: Impact | None = None
     notes: tuple[str, ...] = ()
+    losses: tuple[str, ...] = ()
     range: Range | None = None
     steps: tuple[Step, ...] = ()
 
@@ -204,7 +218,8 @@ class OutcomeStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One step's result. incarnation and attributes: what the broker said it made, if it did."""
+    """One step's result. incarnation and attributes: what the broker said it made, if it did;
+    note: how far long work is, in words."""
 
     step: str
     status: OutcomeStatus
@@ -212,6 +227,7 @@ class Outcome:
     ticket: str | None = None
     incarnation: str | None = None
     attributes: FrozenMap | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +242,11 @@ class Verdict:
 @dataclass(frozen=True, slots=True)
 class Review:
     """A provider's judgement of all changes of one instance together. blocks: what must not
-    happen and why; notes: shown under the change; warnings: shown once for the instance."""
+    happen and why; unless: what must not happen unless the user accepts its waiver; notes: shown
+    under the change; losses: see `Change`; warnings: shown once for the instance."""
 
     blocks: Mapping[Identity, Block] = field(default_factory=dict)
+    unless: Mapping[Identity, tuple[Block, ...]] = field(default_factory=dict)
     notes: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
+    losses: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

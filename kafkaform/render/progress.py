@@ -16,6 +16,10 @@ from .text import inline
 
 LOG_INTERVAL = 10.0
 """Seconds between two lines of one task in a log."""
+ENOUGH = 0.05
+"""The part of a task that must be done before its pace says anything about the rest."""
+SOON = 5
+"""Seconds below which nobody needs to be told how long it will take."""
 
 
 class Bars:
@@ -28,7 +32,7 @@ class Bars:
         self._lock = Lock()
         self._canvas: Terminal | Log | None = None
         if not quiet:
-            self._canvas = Terminal(stream) if stream.isatty() else Log(stream, clock)
+            self._canvas = (Terminal if stream.isatty() else Log)(stream, clock)
 
     def __call__(self, event: events.Event) -> None:
         if self._canvas is None:
@@ -62,10 +66,11 @@ class Terminal:
     """Bars that live only while there is work: each goes when it is done, all go before anybody
     writes to the terminal or asks a question there (`clear`)."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, clock: Clock) -> None:
         self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
         self._progress: Progress | None = None
         self._tasks: dict[str, TaskID] = {}
+        self._pace = Pace(clock)
 
     def close(self) -> None:
         self.clear()
@@ -86,7 +91,7 @@ class Terminal:
         if self._progress is None:
             self._progress = _bars(self._console)
         label, task = inline(event.label), self._tasks.get(event.task)
-        total, done, text = event.total, event.done, amount(event)
+        total, done, text = event.total, event.done, f"{amount(event)}{self._pace.left(event)}"
         if task is None:
             task = self._progress.add_task(label, total=total, completed=done, amount=text)
             self._tasks[event.task] = task
@@ -128,6 +133,7 @@ class Log:
     def __init__(self, stream: TextIO, clock: Clock) -> None:
         self._stream = stream
         self._clock = clock
+        self._pace = Pace(clock)
         self._last: dict[str, float] = {}
         self._closed: set[str] = set()
 
@@ -143,14 +149,37 @@ class Log:
         self._stream.flush()
 
     def draw(self, event: events.Progress) -> None:
-        now = self._clock.monotonic()
+        now, left = self._clock.monotonic(), self._pace.left(event)
         due = now - self._last.setdefault(event.task, now) >= LOG_INTERVAL
         if event.task in self._closed or not (event.finished or due):
             return
         self._last[event.task] = now
         if event.finished:
             self._closed.add(event.task)
-        self.say(f"{inline(event.label)}: {amount(event)}{', done' if event.finished else ''}")
+        rest = ", done" if event.finished else left
+        self.say(f"{inline(event.label)}: {amount(event)}{rest}")
+
+
+class Pace:
+    """How long each task will take yet, if it goes on as it went so far."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._begun: dict[str, tuple[int, float]] = {}
+
+    def left(self, event: events.Progress) -> str:
+        """`, about 40 s left`; nothing while that would be a guess, or where it is soon over."""
+        now = self._clock.monotonic()
+        first, begun = self._begun.setdefault(event.task, (event.done, now))
+        if event.total is None or event.finished:
+            return ""
+        done, rest = event.done - first, event.total - event.done
+        if done <= ENOUGH * (event.total - first) or now <= begun:
+            return ""
+        seconds = round(rest * (now - begun) / done)
+        if seconds < SOON:
+            return ""
+        return f", about {seconds} s left" if seconds < 120 else f", about {seconds // 60} min left"
 
 
 def amount(event: events.Progress) -> str:

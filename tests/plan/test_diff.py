@@ -5,10 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaform.core.resource import Lifecycle
+from kafkaform.core.resource import Identity, Lifecycle, Observed
 from kafkaform.core.schema import STRING, Attribute, map_of, schema
-from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.plan.diff import compare, flatten, ignored, lay_over, set_only
+from kafkaform.plan.lifecycle import made_by
 
 SCHEMA = schema(
     "A thing.",
@@ -92,3 +93,36 @@ def test_a_path_that_was_not_written_keeps_its_value(
     for path in paths:
         expected = flatten(two) if path in some else flatten(one)
         assert merged.get(path) == expected.get(path)
+
+
+KEPT = schema(
+    "A login.",
+    Attribute("name", STRING, "Name."),
+    Attribute("password", STRING, "Hidden.", secret=True),
+    Attribute("extra", map_of(STRING), "More of them.", secret=True),
+)
+LOGIN = FrozenMap(
+    name="ci", password=SecretRef("env", "A"), extra=FrozenMap(key=SecretRef("file", "k"))
+)
+
+
+def test_secrets_of_a_new_object_are_listed_as_references() -> None:
+    """A reviewer sees that a secret is sent and where it comes from, and never its value."""
+    found = {c.path: c for c in compare(None, LOGIN, schema=KEPT)}
+    assert found.keys() == {("name",), ("password",), ("extra", "key")}
+    assert found["password",].after == SecretRef("env", "A") and found["password",].sensitive
+    assert found["extra", "key"].sensitive
+
+
+def test_secrets_are_never_compared() -> None:
+    """Nobody can read them back, so neither a live object nor another reference differs."""
+    live, other = FrozenMap(name="ci"), LOGIN.with_items({"password": SecretRef("env", "B")})
+    assert compare(live, LOGIN, schema=KEPT) == compare(LOGIN, other, schema=KEPT) == ()
+    live_map = FrozenMap(name="ci", extra=FrozenMap())
+    assert compare(live_map, LOGIN, schema=KEPT) == ()
+    assert made_by(LOGIN, Observed(Identity("kafka", "login", "ci"), live))
+
+
+def test_a_row_keeps_no_secret() -> None:
+    """Not even the reference: a state row says what is live."""
+    assert set_only(LOGIN) == FrozenMap(name="ci", extra=EMPTY)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafkaform.core.change import Action, Block, BlockKind, Change, Evidence, Repeat, Request, Step
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.value import EMPTY
-from kafkaform.plan.lower import CREATING, DELETING, lower, needs
+from kafkaform.plan.lower import CREATING, DELETING, gates, lower, needs, placed
 from kafkaform.plan.model import Plan
 from tests.model.engine import identity
 
@@ -180,3 +180,123 @@ def test_nothing_leaves_before_what_it_needs(wishes: dict[str, tuple[Request, se
     parts = [wave.part for wave in waves]
     assert parts == sorted(parts)
     assert CREATING < DELETING
+
+
+# ── groups, ranks, gates, and deletes that go ahead ─────────────────────────────────────
+
+MAKE = Request("CreateAcls", 1, 60, 4, 5000)
+ALLOWED = Request("DeleteAcls", 2, 10, 4, 5000)
+DENIED = Request("DeleteAcls", 2, 11, 4, 5000, gated=True)
+FIRST = replace(ALLOWED, ahead=55)
+FIRST_DENIED = replace(DENIED, ahead=56)
+
+
+def grouped(name: str, request: Request, group: str, rank: int = 0, needs: str = "") -> Change:
+    """A change with one step that belongs to a group."""
+    made = change(name, request, needs=needs)
+    return replace(made, steps=(replace(made.steps[0], group=group, rank=rank),))
+
+
+def sent(*changes: Change) -> list[list[str]]:
+    """Names of the changes, batch by batch."""
+    waves = lower(plan(*changes))
+    return [[s.id[0] for s in b.steps] for wave in waves for b in wave.batches]
+
+
+def test_a_group_travels_whole() -> None:
+    """A group that no longer fits goes into the next batch whole."""
+    a, b, c = (grouped(name, MAKE, "x") for name in "abc")
+    d, e = (grouped(name, MAKE, "y") for name in "de")
+    assert sent(a, d, b, e, c) == [["a", "b", "c"], ["d", "e"]]
+
+
+def test_a_group_over_the_cap_is_cut_by_rank() -> None:
+    """What is too large for one request leaves lowest rank first."""
+    members = [grouped(name, MAKE, "x", rank=1) for name in "abcd"]
+    low = [grouped(name, MAKE, "x") for name in "ef"]
+    assert sent(*members, *low) == [["e", "f", "a", "b"], ["c", "d"]]
+
+
+def test_ranks_order_a_batch_and_the_groups() -> None:
+    """Inside a batch low ranks go first, and a group with a low rank goes before one without."""
+    late = [grouped(name, MAKE, "x", rank=1) for name in "abc"]
+    early = [grouped("d", MAKE, "y", rank=1), grouped("e", MAKE, "y")]
+    assert sent(*late, *early) == [["e", "d"], ["a", "b", "c"]]
+
+
+def test_a_gated_step_waits_for_every_round_of_what_it_is_gated_by() -> None:
+    """An ACL that is deleted a round later, because another refers to it, holds the gate shut."""
+    denied, base = grouped("d", DENIED, ""), grouped("a", ALLOWED, "")
+    refers = grouped("b", ALLOWED, "", needs="a")
+    assert sent(denied, base, refers) == [["b"], ["a"], ["d"]]
+
+
+def test_the_gate_is_stronger_than_a_reference() -> None:
+    """A DENY that refers to an ALLOW would be deleted before it; the gate keeps it for last."""
+    assert sent(grouped("a", ALLOWED, ""), grouped("d", DENIED, "", needs="a")) == [["a"], ["d"]]
+
+
+def test_a_gate_holds_in_its_own_instance_only() -> None:
+    """Another cluster's deletes do not matter."""
+    there = grouped("a", ALLOWED, "", needs="b")
+    moved = replace(there.steps[0], identity=replace(there.identity, instance="kafka.b"))
+    there = replace(there, steps=(moved,))
+    waves = lower(plan(there, grouped("d", DENIED, "")))
+    assert [(w.round, w.phase) for w in waves] == [(0, 10), (0, 11)]
+
+
+def test_deletes_go_ahead_only_where_their_group_gets_something() -> None:
+    """They leave before the creates of their group; other deletes wait for part 2."""
+    swapped, other = grouped("a", FIRST, "x"), grouped("b", FIRST, "y")
+    waves = lower(plan(swapped, other, grouped("c", MAKE, "x")))
+    assert [(w.part, w.phase, [s.id[0] for b in w.batches for s in b.steps]) for w in waves] == [
+        (1, 55, ["a"]),
+        (1, 60, ["c"]),
+        (2, 10, ["b"]),
+    ]
+
+
+def test_denials_that_go_ahead_are_still_gated() -> None:
+    """Ahead, too, the DENY is deleted after the ALLOW."""
+    changes = [
+        grouped("d", FIRST_DENIED, "x"),
+        grouped("a", FIRST, "x"),
+        grouped("c", MAKE, "x", rank=1),
+    ]
+    assert sent(*changes) == [["a"], ["d"], ["c"]]
+
+
+def test_placing_twice_places_once() -> None:
+    """Whoever asks, a delete ahead is where it was put."""
+    changes = [grouped("a", FIRST, "x"), grouped("b", FIRST, "y"), grouped("c", MAKE, "x")]
+    once = placed(changes)
+    assert placed(once) == once
+    assert once[1:] == tuple(changes[1:])
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from((MAKE, ALLOWED, DENIED, FIRST, FIRST_DENIED)),
+            st.sampled_from("xyz"),
+            st.integers(0, 1),
+        ),
+        max_size=20,
+    )
+)
+def test_no_step_is_lost_and_no_gate_opens_early(
+    wishes: list[tuple[Request, str, int]],
+) -> None:
+    """In every mixture each step is sent once, caps hold, and gated deletes of a part come after
+    all the others of their request there."""
+    changes = [
+        grouped(chr(ord("A") + n), request, group, rank)
+        for n, (request, group, rank) in enumerate(wishes)
+    ]
+    waves = lower(plan(*changes))
+    flat = [step for wave in waves for batch in wave.batches for step in batch.steps]
+    assert sorted(s.id for s in flat) == sorted(c.steps[0].id for c in changes)
+    assert all(len(b.steps) <= b.request.max_items for wave in waves for b in wave.batches)
+    for at, step in enumerate(flat):
+        later = flat[at + 1 :]
+        assert not any(gates(step.request, other.request) for other in later)

@@ -1,0 +1,15 @@
+provider "kafka" {
+  bootstrap_servers = ["broker-1.example:9092"]
+
+  authorizer {
+    super_users     = ["User:admin"]
+    allow_if_no_acl = false
+  }
+}
+
+resource "kafka_access" "app" {
+  principal = "User:ci"
+  role      = "consumer"
+  topics    = ["orders"]
+  group     = "app"
+}

@@ -1,0 +1,53 @@
+provider "kafka" {
+  bootstrap_servers = ["broker-1.example:9092"]
+
+  authorizer {
+    super_users     = ["User:admin"]
+    allow_if_no_acl = false
+  }
+}
+
+resource "kafka_acl" "nobody" {
+  acl_principal       = "ci"
+  acl_host            = "*"
+  acl_operation       = "Read"
+  acl_permission_type = "Allow"
+  resource_type       = "Topic"
+  resource_name       = "orders"
+}
+
+resource "kafka_acl" "name" {
+  acl_principal       = "User:ci"
+  acl_host            = "build.example"
+  acl_operation       = "Describe"
+  acl_permission_type = "Allow"
+  resource_type       = "Topic"
+  resource_name       = "orders"
+}
+
+resource "kafka_acl" "short" {
+  acl_principal       = "User:ci"
+  acl_host            = "::1"
+  acl_operation       = "Read"
+  acl_permission_type = "Allow"
+  resource_type       = "Topic"
+  resource_name       = "orders"
+}
+
+resource "kafka_acl" "nonsense" {
+  acl_principal       = "User:ci"
+  acl_host            = "*"
+  acl_operation       = "ClusterAction"
+  acl_permission_type = "Allow"
+  resource_type       = "Topic"
+  resource_name       = "orders"
+}
+
+resource "kafka_acl" "cluster" {
+  acl_principal       = "User:ci"
+  acl_host            = "*"
+  acl_operation       = "Alter"
+  acl_permission_type = "Allow"
+  resource_type       = "Cluster"
+  resource_name       = "main"
+}

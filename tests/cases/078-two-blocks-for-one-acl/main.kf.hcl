@@ -1,0 +1,26 @@
+provider "kafka" {
+  bootstrap_servers = ["broker-1.example:9092"]
+
+  authorizer {
+    super_users     = ["User:admin"]
+    allow_if_no_acl = false
+  }
+}
+
+resource "kafka_acl" "one" {
+  acl_principal       = "User:ci"
+  acl_host            = "*"
+  acl_operation       = "Read"
+  acl_permission_type = "Allow"
+  resource_type       = "Topic"
+  resource_name       = "orders"
+}
+
+resource "kafka_acl" "two" {
+  acl_principal       = "User:ci"
+  acl_host            = "*"
+  acl_operation       = "Read"
+  acl_permission_type = "Allow"
+  resource_type       = "Topic"
+  resource_name       = "orders"
+}
