@@ -2,19 +2,52 @@
 
 The broker validates what it can (`validate_only`); for the rest the provider reads again and
 checks rules and rights, and says so: a verdict carries its evidence.
+
+A dry run spends the cluster's quotas too. A step that the cluster asks to come back with later is
+asked about again then, alone: the others have their verdicts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from ..core.change import Batch, Step, Verdict
+from ..core.clock import Clock
 from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import DryRunRefused
-from ..core.progress import Progress, Report
-from ..plan.model import Wave
+from ..core.progress import Message, Progress, Report
+from ..core.resource import FaultClass
+from ..plan.lower import lower, needs
+from ..plan.model import Plan, Wave
 from ..provider.contract import Session
+from .settle import patience
+
+THROTTLE_PATIENCE = 10
+"""How many operation timeouts a batch waits in all when the cluster asks it to come later."""
+
+_LEAST = 0.5
+"""Seconds to wait at least: a cluster asks for just enough to let one more step through."""
+
+Wait = Callable[[float], None]
+"""Sleeps for so many seconds, unless somebody wants to stop."""
+
+
+def checked(
+    plan: Plan,
+    done: Collection[str],
+    sessions: Mapping[str, Session],
+    clock: Clock,
+    report: Report,
+) -> dict[str, Verdict]:
+    """Pass 1: the rights of all steps, and a dry run of each that waits for no other. done: ids
+    of steps that are left out."""
+    steps = [step for change in plan.effective for step in change.steps if step.id not in done]
+    known = examine(steps, sessions)
+    before = needs(plan.effective)
+    first = {step.id for step in steps if not before[step.id] and step.id not in known}
+    return {**known, **dry_run(lower(plan), first, sessions, report, clock, clock.sleep)}
 
 
 def narrowed(batches: Iterable[Batch], keep: Collection[str]) -> Iterator[Batch]:
@@ -26,7 +59,12 @@ def narrowed(batches: Iterable[Batch], keep: Collection[str]) -> Iterator[Batch]
 
 
 def dry_run(
-    waves: Iterable[Wave], keep: Collection[str], sessions: Mapping[str, Session], report: Report
+    waves: Iterable[Wave],
+    keep: Collection[str],
+    sessions: Mapping[str, Session],
+    report: Report,
+    clock: Clock,
+    wait: Wait,
 ) -> dict[str, Verdict]:
     """step id -> verdict, for these steps of these waves. Sends nothing that changes anything."""
     batches = list(narrowed((batch for wave in waves for batch in wave.batches), keep))
@@ -34,10 +72,45 @@ def dry_run(
     if not batches:
         return verdicts
     for batch in batches:
-        verdicts.update({v.step: v for v in sessions[batch.instance].preflight(batch)})
+        verdicts.update(_asked(batch, sessions[batch.instance], report, clock, wait))
         report(Progress("dry-run", "Dry run", len(verdicts), len(keep), "steps"))
     report(Progress("dry-run", "Dry run", len(verdicts), len(keep), "steps", finished=True))
     return verdicts
+
+
+def examine(steps: Iterable[Step], sessions: Mapping[str, Session]) -> dict[str, Verdict]:
+    """step id -> why it cannot succeed, for those of which that is known beforehand."""
+    groups: dict[str, list[Step]] = defaultdict(list)
+    for step in steps:
+        groups[step.identity.instance].append(step)
+    found = (verdict for name, group in groups.items() for verdict in sessions[name].examine(group))
+    return {verdict.step: verdict for verdict in found}
+
+
+def _asked(
+    batch: Batch, session: Session, report: Report, clock: Clock, wait: Wait
+) -> dict[str, Verdict]:
+    """The verdicts on one batch, after as many rounds as the cluster's quotas make of it."""
+    give_up = clock.monotonic() + THROTTLE_PATIENCE * patience(session.facts)
+    verdicts: dict[str, Verdict] = {}
+    todo = batch.steps
+    while True:
+        verdicts.update({v.step: v for v in session.preflight(replace(batch, steps=todo))})
+        pauses = {step.id: _pause(verdicts[step.id]) for step in todo}
+        todo = tuple(step for step in todo if pauses[step.id] > 0)
+        longest = max(_LEAST, *pauses.values())
+        if not todo or clock.monotonic() + longest > give_up:
+            return verdicts
+        report(Message(f"the cluster asks the dry run to wait {longest:.1f} s ({len(todo)} left)"))
+        wait(longest)
+
+
+def _pause(verdict: Verdict) -> float:
+    """Seconds that the cluster asks for; 0 if it has said yes or no."""
+    fault = verdict.fault
+    if fault is None or fault.kind is not FaultClass.NOT_APPLIED:
+        return 0.0
+    return fault.retry_after
 
 
 def refuse(verdicts: Mapping[str, Verdict], steps: Mapping[str, Step]) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from .. import __version__
+from ..apply.preflight import checked
 from ..audit.event import seconds, timestamp
 from ..audit.index import Index, pending
 from ..core.address import matches
-from ..core.change import Action, BlockKind
+from ..core.change import Action, BlockKind, Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import Report
@@ -34,10 +36,26 @@ ROUND = " --exclude goes round one that cannot be read."
 
 def read_only_plan(space: Workspace, options: Options, report: Report) -> Plan:
     """The plan of `plan` and `show`: state and log as they are, open intents as pending."""
+    with _planned(space, options, report) as (plan, _):
+        return plan
+
+
+def validated_plan(
+    space: Workspace, options: Options, report: Report
+) -> tuple[Plan, Mapping[str, Verdict]]:
+    """The plan, and what the dry run of an apply says of its steps now."""
+    with _planned(space, options, report) as (plan, sessions):
+        return plan, checked(plan, (), sessions, space.clock, report)
+
+
+@contextmanager
+def _planned(
+    space: Workspace, options: Options, report: Report
+) -> Iterator[tuple[Plan, Mapping[str, Session]]]:
     state = space.backend.load().state or first_state(space.sink)
     found = read_log(space.sink, state)
     with connected(space, state, found) as sessions:
-        return plan_now(space, sessions, state, found, options, report)
+        yield plan_now(space, sessions, state, found, options, report), sessions
 
 
 def plan_now(
@@ -136,6 +154,7 @@ def apply_command(plan: Plan) -> str:
         words += [f"{flag}={glob}" for glob in globs]
     if options.max_deletes is not None:
         words.append(f"--max-deletes={options.max_deletes}")
+    words += [f"--accept-{waiver}" for waiver in options.accept]
     return shlex.join(words)
 
 

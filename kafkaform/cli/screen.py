@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import typer
@@ -12,6 +12,7 @@ from .. import __version__
 from ..apply.recover import Recovered
 from ..apply.report import Report
 from ..apply.verify import Invisible
+from ..core.change import Verdict
 from ..core.clock import SystemClock
 from ..core.dataclass import dataclass, field
 from ..core.diagnostics import Diagnostics
@@ -26,6 +27,7 @@ from ..render.jsonplan import Data
 from ..render.progress import Bars
 from ..render.report import apply_report, apply_summary
 from ..render.text import count, inline
+from ..render.validation import validation_events, validation_text
 from .console import Console
 
 _WITHOUT_ASKING = {
@@ -50,6 +52,10 @@ class TextScreen:
         self.console.out(
             human(plan, colour=self.console.colour, width=self.console.width, detail=self.detail)
         )
+
+    def validated(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
+        self.clear()
+        self.console.out("\n" + validation_text(plan, verdicts))
 
     def approve(self, plan: Plan) -> bool:
         """Only `yes` applies; a destroy asks for the cluster id of each instance."""
@@ -112,6 +118,10 @@ class JsonScreen:
 
     def plan(self, plan: Plan) -> None:
         for line in self.stream.lines(stream.plan_events(plan)):
+            self.console.out(line)
+
+    def validated(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
+        for line in self.stream.lines(validation_events(plan, verdicts)):
             self.console.out(line)
 
     def approve(self, plan: Plan) -> bool:

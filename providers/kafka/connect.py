@@ -14,6 +14,7 @@ from typing import Any
 
 from kafkaform.core.errors import ConfigurationError, ConnectError
 
+from .listener import Listener
 from .settings import Settings
 from .tls import is_pem, tls_context
 
@@ -24,8 +25,7 @@ PATIENCE = 8.0
 NATIVE_LOGGER = "kafkaform.native"
 
 _ADVICE = {
-    "_AUTHENTICATION": "check sasl_mechanism, sasl_username and sasl_password, and that "
-    "security_protocol is the one of that listener",
+    "_AUTHENTICATION": "check sasl_mechanism, sasl_username and sasl_password",
     "_SSL": "check ca_cert, client_cert and client_key, and the host name in bootstrap_servers",
     "_RESOLVE": "check the host names in bootstrap_servers",
     "_TRANSPORT": "check bootstrap_servers, security_protocol, the network, and that the broker "
@@ -39,6 +39,7 @@ _UNREAD = {
     "KAFKA_CLIENT_KEY": ("client_key", "key"),
     "KAFKA_SASL_USERNAME": ("sasl_username", "username"),
     "KAFKA_SASL_PASSWORD": ("sasl_password", "password"),
+    "KAFKA_SASL_TOKEN_URL": ("sasl_token_url", "token_url"),
 }
 """Environment variable that other tools connect with -> the attribute and the field of Settings
 that it would fill."""
@@ -86,18 +87,82 @@ def pure_config(settings: Settings) -> dict[str, Any]:
         "security_protocol": settings.protocol,
         "client_id": CLIENT_ID,
         **(login if settings.sasl else {}),
-        **({"ssl_context": _context(settings)} if settings.tls else {}),
+        **({"ssl_context": ssl_context(settings)} if settings.tls else {}),
     }
 
 
-def connect_error(settings: Settings, cause: tuple[str, str] | None) -> ConnectError:
-    """One sentence with broker and cause. cause: the client's name for it and its text."""
+def connect_error(
+    settings: Settings, cause: tuple[str, str] | None, found: Listener | None = None
+) -> ConnectError:
+    """One sentence with broker and cause. cause: the client's name for it and its text; found:
+    what a look at the listener showed, which is more exact."""
     name, text = cause or ("", "the broker closed the connection, or did not answer")
+    seen = _seen(settings, text, found) if found is not None else None
+    sentence, todo = seen or (_plain(text, settings), _advice(settings, name))
     servers = ", ".join(settings.servers)
-    advice = (_ADVICE.get(name, _OTHERWISE), *_unread(settings), *_tls_hint(settings))
-    return ConnectError(
-        f"cannot reach Kafka at {servers}: {_plain(text, settings)}", "; ".join(advice)
-    )
+    advice = (todo, *_unread(settings))
+    return ConnectError(f"cannot reach Kafka at {servers}: {sentence}", "; ".join(advice))
+
+
+def _seen(settings: Settings, text: str, found: Listener) -> tuple[str, str] | None:
+    """What is wrong, and what to do, where the listener showed it."""
+    ours, theirs = settings.protocol, found.protocol
+    if not found.kafka:
+        return "what listens there is not Kafka", "check host and port in bootstrap_servers"
+    if found.tls and not settings.tls:
+        secure = ours.replace("PLAINTEXT", "SSL")
+        said = f"the listener speaks TLS, and this connection {ours}"
+        return said, f'write security_protocol = "{theirs or secure}" and give ca_cert'
+    if found.refused:
+        return f"the broker's certificate is refused: {found.refused}", _doubt(found.refused)
+    if theirs is not None and theirs != ours:
+        said = f"the listener speaks {theirs}, and this connection {ours}"
+        return said, _other_protocol(theirs, found.mechanisms or (), weaker=settings.tls)
+    if found.tls and "alert" in text:
+        if settings.certificate is None:
+            return "the broker wants a client certificate", "give client_cert and client_key"
+        said = "the broker refuses our client certificate"
+        return said, "give client_cert and client_key of an authority that the broker trusts"
+    if found.mechanisms and settings.mechanism not in found.mechanisms:
+        offered = " or ".join(found.mechanisms)
+        said = f"the listener does not offer {settings.mechanism}"
+        return said, f"choose another sasl_mechanism: {offered}"
+    return None
+
+
+def _other_protocol(theirs: str, mechanisms: tuple[str, ...], *, weaker: bool) -> str:
+    """weaker: the listener has no TLS and the connection has: nobody should be talked into
+    giving it up by whoever answers at that address."""
+    login = f" and log in with {' or '.join(mechanisms)}" if mechanisms else ""
+    change = f'write security_protocol = "{theirs}"{login}'
+    if weaker and "SSL" not in theirs:
+        return (
+            "name the port of a listener with TLS in bootstrap_servers; or, if everybody on the "
+            f"way may read along, {change}"
+        )
+    return change
+
+
+def _doubt(refused: str) -> str:
+    """What to do about a certificate that OpenSSL does not believe, by its reason."""
+    if "mismatch" in refused:
+        return (
+            "use the name that the certificate has in bootstrap_servers (and in the broker's "
+            "advertised.listeners), or have it issued for this one"
+        )
+    if "expired" in refused or "not yet valid" in refused:
+        return "have the broker's certificate renewed, and check the clock of this computer"
+    return "give the certificate of the broker's authority in ca_cert"
+
+
+def _advice(settings: Settings, name: str) -> str:
+    if settings.mechanism == "OAUTHBEARER" and name == "_AUTHENTICATION":
+        return (
+            "check that the broker accepts tokens of this issuer, audience and time "
+            "(sasl_token_url or sasl_token_file, sasl_oauth_scopes), and that the clocks agree"
+        )
+    advice = _ADVICE.get(name, _OTHERWISE)
+    return "; ".join((advice, *_tls_hint(settings)))
 
 
 def _unread(settings: Settings) -> Iterator[str]:
@@ -136,7 +201,8 @@ def _plain(text: str, settings: Settings) -> str:
     return plain
 
 
-def _context(settings: Settings) -> ssl.SSLContext:
+def ssl_context(settings: Settings) -> ssl.SSLContext:
+    """Verifies the broker. Raises ConfigurationError for certificates that cannot be used."""
     try:
         return tls_context(settings.ca, settings.certificate, settings.key, settings.passphrase)
     except OSError as error:

@@ -70,6 +70,7 @@ def _settings_values(settings: Settings) -> Mapping[str, Value]:
         "protect": settings.protect_topics,
         "operation_timeout": freeze(Decimal(str(settings.timeout))),
         "acl_order": settings.acl_order,
+        "reassignment_throttle": settings.reassignment_throttle,
         "authorizer": settings.authorizer,
         "security_protocol": settings.protocol,
     }

@@ -16,6 +16,8 @@ CONVERGED = frozenset(
         ("CreatePartitions", 37),
         ("DeleteTopics", 3),
         ("DeleteTopics", 100),
+        ("DeleteAcls", 91),
+        ("AlterUserScramCredentials", 91),
     }
 )
 """(API, code): the object may already be as asked, so it is read before it counts as failed."""
@@ -29,8 +31,38 @@ RIGHTS = {
     "Metadata": "Describe on Topic {name}",
     "DescribeLogDirs": "Describe on Cluster",
     "DescribeClientQuotas": "DescribeConfigs on Cluster",
+    "AlterClientQuotas": "AlterConfigs on Cluster",
+    "DescribeUserScramCredentials": "Describe on Cluster",
+    "AlterUserScramCredentials": "Alter on Cluster",
+    "DescribeAcls": "Describe on Cluster",
+    "CreateAcls": "Alter on Cluster",
+    "DeleteAcls": "Alter on Cluster",
+    "AlterPartitionReassignments": "Alter on Cluster",
+    "ListPartitionReassignments": "Describe on Cluster",
+    "ElectLeaders": "Alter on Cluster",
 }
 """API -> the right that its refusal means."""
+
+SINCE = {
+    "ListPartitionReassignments": "2.4",
+    "AlterPartitionReassignments": "2.4",
+    "ElectLeaders": "2.4",
+    "IncrementalAlterConfigs": "2.3",
+    "DescribeClientQuotas": "2.6",
+    "AlterClientQuotas": "2.6",
+    "DescribeUserScramCredentials": "2.7",
+    "AlterUserScramCredentials": "2.7",
+    "DescribeCluster": "2.8",
+    "Metadata": "2.8",
+    "DeleteTopics": "2.8",
+    "ListConfigResources": "3.7",
+}
+"""API -> the Kafka version with the oldest form of it that we send (KIP-339, 455, 460, 546, 554,
+700, 516, 714)."""
+_TOO_OLD = 35
+
+_RESOURCES = {30: "on Group {name}", 31: "on Cluster"}
+"""Code -> the resource that it is about, for APIs that serve resources of several kinds."""
 
 ANSWER_LOST = "TRANSPORT"
 CLIENT_TIMEOUT = "CLIENT_TIMED_OUT"
@@ -58,10 +90,10 @@ def fault_of(
     kind = fault_class(api, code)
     return Fault(
         code=entry.name,
-        message=_sentence(entry, message),
+        message=_sentence(_meaning(api, entry), message),
         kind=kind,
         where=_where(api, broker),
-        advice=_advice(api, kind, name, entry),
+        advice=_advice(api, code, name, entry),
         retry_after=wait if kind is FaultClass.NOT_APPLIED else 0.0,
     )
 
@@ -88,19 +120,29 @@ def not_sent(api: str, cause: str, broker: str = "") -> Fault:
     )
 
 
-def right_for(api: str, name: str) -> str:
-    """The right that this API needs for this object, as ACLs call it."""
-    return RIGHTS.get(api, "a right on Cluster").format(name=name)
+def right_for(api: str, name: str, code: int = 0) -> str:
+    """The right that this API needs for this object, as ACLs call it. code: the error that says
+    so, where the API serves resources of several kinds."""
+    right = RIGHTS.get(api, "a right on Cluster")
+    if code in _RESOURCES:
+        right = right.replace("on Topic {name}", _RESOURCES[code])
+    return right.format(name=name)
 
 
-def _sentence(entry: Code, message: str | None) -> str:
+def _meaning(api: str, entry: Code) -> str:
+    if entry.number != _TOO_OLD or api not in SINCE:
+        return entry.meaning
+    return f"the broker does not support {api}, which needs Kafka {SINCE[api]}"
+
+
+def _sentence(meaning: str, message: str | None) -> str:
     text = (message or "").strip()
-    return f"{entry.meaning}: {text}" if text else entry.meaning
+    return f"{meaning}: {text}" if text else meaning
 
 
-def _advice(api: str, kind: FaultClass, name: str, entry: Code) -> str:
-    if kind is FaultClass.PERMISSION:
-        return f"grant {right_for(api, name)}, or run as a principal that has it"
+def _advice(api: str, code: int, name: str, entry: Code) -> str:
+    if code in (29, 30, 31):
+        return f"grant {right_for(api, name, code)}, or run as a principal that has it"
     return entry.advice
 
 

@@ -21,7 +21,6 @@ def _of(mechanism: str) -> str:
 
 
 _AWS = _of("aws-iam")
-_OAUTH = _of("oauthbearer")
 
 LOGINS: Mapping[str, tuple[Attribute, ...]] = {
     "aws-iam": (
@@ -37,17 +36,12 @@ LOGINS: Mapping[str, tuple[Attribute, ...]] = {
         Attribute("sasl_aws_container_credentials_full_uri", STRING, _AWS),
         Attribute("sasl_aws_creds_debug", BOOL, _AWS),
     ),
-    "oauthbearer": (
-        Attribute("sasl_token_url", STRING, _OAUTH),
-        Attribute("sasl_oauth_scopes", list_of(STRING), _OAUTH),
-    ),
 }
 """sasl_mechanism that is refused -> the attributes that only it uses."""
 
 _INSTEAD = {
     "aws-iam": "log in with SCRAM, which Amazon MSK offers on port 9096, or with a client "
     "certificate, on port 9094",
-    "oauthbearer": "log in with PLAIN, SCRAM or a client certificate",
 }
 
 ATTRIBUTES = (

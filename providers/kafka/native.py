@@ -18,13 +18,25 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from kafkaform.core.dataclass import dataclass, field
 
-from .connect import NATIVE_LOGGER, PATIENCE, connect_error, native_config, unusable
+from .connect import (
+    NATIVE_LOGGER,
+    PATIENCE,
+    connect_error,
+    native_config,
+    ssl_context,
+    unusable,
+)
+from .listener import Listener, look_at
 from .settings import Settings
+from .tokens import Tokens
 
 T = TypeVar("T")
 
 SETTLED = 2.0
 """Seconds after which brokers that all refused the connection are taken at their word."""
+
+_TIME_TO_LOOK = 5.0
+"""Seconds after which nobody wants to wait for a closer look as well."""
 
 _FINAL = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})
 _VAGUE = frozenset({KafkaError._ALL_BROKERS_DOWN})
@@ -52,6 +64,10 @@ class Causes:
         if codes & _FINAL or waited > PATIENCE:
             return True
         return waited > SETTLED and bool(codes & _VAGUE)
+
+    def nameless(self) -> bool:
+        """True if the names of the brokers are unknown: asking again takes long."""
+        return any(error.code() == KafkaError._RESOLVE for error in self.errors)
 
     def first(self) -> tuple[str, str] | None:
         """Name and text of the first error that says something; a final one wins."""
@@ -116,10 +132,11 @@ class Native:
         }
 
 
-def open_native(settings: Settings) -> Native:
-    """A connected client. Raises ConnectError within PATIENCE seconds, ConfigurationError."""
+def open_native(settings: Settings, tokens: Tokens | None = None) -> Native:
+    """A connected client. tokens: what it logs in with, if that is a token. Raises ConnectError
+    within 10 seconds, ConfigurationError."""
     causes = Causes()
-    config = {**native_config(settings), "error_cb": causes.report}
+    config = {**native_config(settings), "error_cb": causes.report, **_oauth(tokens)}
     try:
         client = AdminClient(config, logger=logging.getLogger(NATIVE_LOGGER))
     except (KafkaException, ValueError, TypeError) as error:
@@ -130,7 +147,30 @@ def open_native(settings: Settings) -> Native:
         client.poll(0.02)
     if answer.done() and answer.exception() is None:
         return Native(client, settings.timeout)
-    raise connect_error(settings, causes.first())
+    waited = time.monotonic() - started
+    found = _look(settings) if waited < _TIME_TO_LOOK and not causes.nameless() else None
+    raise connect_error(settings, causes.first(), found)
+
+
+def _oauth(tokens: Tokens | None) -> Mapping[str, Any]:
+    """librdkafka asks again, from a thread of its own, before the token expires."""
+    if tokens is None:
+        return {}
+
+    def give(_: str) -> tuple[str, float]:
+        token = tokens.now()
+        return token.text, token.expires
+
+    return {"oauth_cb": give}
+
+
+def _look(settings: Settings) -> Listener | None:
+    """The first listener that takes connections, of those that are named first."""
+    for server in settings.servers[:2]:
+        found = look_at(server, lambda: ssl_context(settings))
+        if found.reached:
+            return found
+    return None
 
 
 def _settled(future: Future[T], timeout: float) -> T | None:

@@ -18,7 +18,8 @@ from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.schema import ANY, BOOL, STRING, Attribute, list_of, schema
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 
-from . import foreign
+from . import foreign, moves, oauth
+from .sizes import parse_size
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = {
@@ -28,6 +29,7 @@ MECHANISMS = {
     "plain": "PLAIN",
     "scram-sha256": "SCRAM-SHA-256",
     "scram-sha512": "SCRAM-SHA-512",
+    **oauth.SPELLINGS,
 }
 """Spelling in the configuration -> Kafka's name."""
 
@@ -56,7 +58,7 @@ CONFIG = schema(
     Attribute(
         "sasl_mechanism",
         STRING,
-        "How to log in. Left out: PLAIN. aws-iam and oauthbearer are refused.",
+        "How to log in. Left out: PLAIN. aws-iam is refused.",
         choices=(*MECHANISMS, *foreign.LOGINS),
     ),
     Attribute("sasl_username", STRING, "User to log in as."),
@@ -103,11 +105,13 @@ CONFIG = schema(
         "Topics cannot be deleted unless a reviewed change says so.",
         default=True,
     ),
+    moves.SETTING,
     Attribute(
         "principal",
         STRING,
         "Who we are for the authorizer, such as User:ci. Left out: User:sasl_username.",
     ),
+    *oauth.ATTRIBUTES,
     *foreign.ATTRIBUTES,
     blocks={
         "authorizer": schema(
@@ -142,6 +146,10 @@ class Settings:
     acl_order: str = "create_first"
     protect_topics: bool = True
     authorizer: FrozenMap = EMPTY
+    reassignment_throttle: int | None = None
+    token_url: str | None = None
+    token_file: str | None = None
+    scopes: tuple[str, ...] = ()
 
     @property
     def tls(self) -> bool:
@@ -157,7 +165,11 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
     Secrets may be references; no value of one is repeated."""
     return tuple(
         (name, Diagnostic(severity, text, advice=advice))
-        for name, severity, text, advice in (*_faults(config), *foreign.faults(config))
+        for name, severity, text, advice in (
+            *_faults(config),
+            *oauth.faults(config),
+            *foreign.faults(config),
+        )
     )
 
 
@@ -174,6 +186,9 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, str]) 
         "mechanism": MECHANISMS[given.get("sasl_mechanism") or "PLAIN"],
         "username": given.get("sasl_username") or None,
         "password": given.get("sasl_password") or None,
+        "token_url": given.get("sasl_token_url") or None,
+        "token_file": given.get("sasl_token_file") or None,
+        "scopes": tuple(given.get("sasl_oauth_scopes") or ()),
     }
     return Settings(
         instance=instance,
@@ -189,6 +204,7 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, str]) 
         acl_order=given.get("acl_order") or "create_first",
         protect_topics=given.get("protect_topics") is not False,
         authorizer=given.get("authorizer") or EMPTY,
+        reassignment_throttle=parse_size(given.get("reassignment_throttle")),
     )
 
 
@@ -228,7 +244,8 @@ def _faults(given: Mapping[str, Any]) -> Iterator[foreign.Fault]:
     for wrong, name, text, advice in (*_errors(given), *_login_errors(given)):
         if wrong:
             yield name, Severity.ERROR, text, advice
-    if given.get("sasl_mechanism") in MECHANISMS and not given.get("sasl_username"):
+    mechanism, user = given.get("sasl_mechanism"), given.get("sasl_username")
+    if mechanism in MECHANISMS and not user and not oauth.wanted(given):
         yield (
             "sasl_mechanism",
             Severity.WARNING,
@@ -274,6 +291,7 @@ def _errors(given: Mapping[str, Any]) -> tuple[_Check, ...]:
             f"operation_timeout {str(timeout)[:40]!r} is not a duration over 0 and up to an hour",
             'write seconds, or text such as "30s"',
         ),
+        moves.setting_fault(given.get("reassignment_throttle")),
     )
 
 
@@ -286,25 +304,27 @@ def _login_errors(given: Mapping[str, Any]) -> tuple[_Check, ...]:
             mechanism is not None and mechanism not in (*MECHANISMS, *foreign.LOGINS),
             "sasl_mechanism",
             f"sasl_mechanism {mechanism!r} is not supported",
-            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512",
+            "possible: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
         ),
         (
-            sasl and not (user and password),
+            sasl and not (user and password) and not oauth.wanted(given),
             "security_protocol",
             f"{protocol} needs a login",
             "set sasl_username and sasl_password",
         ),
         (
             # A reference may still turn out to be empty, as in a module without a login.
-            isinstance(password, str) and bool(password) and not user and not sasl,
+            isinstance(password, str)
+            and bool(password)
+            and not (user or sasl or oauth.wanted(given)),
             "sasl_password",
             "sasl_password is of no use without sasl_username",
             "give sasl_username, or remove it",
         ),
         (
-            bool(user) and protocol in ("PLAINTEXT", "SSL"),
-            "sasl_username",
-            f"sasl_username has no effect with {protocol}",
+            (bool(user) or oauth.wanted(given)) and protocol in ("PLAINTEXT", "SSL"),
+            "sasl_username" if user else "sasl_mechanism",
+            f"{'sasl_username' if user else 'sasl_mechanism'} has no effect with {protocol}",
             "remove it, or choose SASL_SSL or SASL_PLAINTEXT",
         ),
     )
@@ -313,7 +333,8 @@ def _login_errors(given: Mapping[str, Any]) -> tuple[_Check, ...]:
 def _protocol(given: Mapping[str, Any]) -> str:
     if given.get("security_protocol"):
         return str(given["security_protocol"])
-    login, tls = bool(given.get("sasl_username")), given.get("tls_enabled")
+    login = bool(given.get("sasl_username")) or oauth.wanted(given)
+    tls = given.get("tls_enabled")
     certificates = bool(given.get("ca_cert") or given.get("client_cert"))
     secure = (login or certificates) if tls is None else bool(tls)
     return {
@@ -326,9 +347,9 @@ def _protocol(given: Mapping[str, Any]) -> str:
 
 def _principal(given: Mapping[str, Any], protocol: str) -> str | None:
     """As declared, else derived for PLAIN and SCRAM; a certificate's name depends on rules that
-    only the broker knows."""
-    if given.get("principal"):
-        return str(given["principal"])
+    only the broker knows, and so does a token's."""
+    if given.get("principal") or oauth.wanted(given):
+        return given.get("principal") or None
     name = given.get("sasl_username")
     return f"User:{name}" if name and protocol.startswith("SASL") else None
 

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from kafkaform.core.resource import Desired
-from kafkaform.core.value import FrozenMap
 from kafkaform.language.desired import Inputs, ProviderInfo, Schemas, TypeInfo, build, load
 from kafkaform_providers.kafka.provider import PROVIDER
 
 BLOCK = 'provider "kafka" {\n  bootstrap_servers = ["localhost:9092"]\n}\n'
 
 
-def _key(attributes: FrozenMap) -> str:
-    return repr(sorted(attributes.items()))
-
-
 TYPES = {
-    **{name: TypeInfo(found.schema, found.key, "kafka") for name, found in PROVIDER.types.items()},
-    **{
-        name: TypeInfo(found, _key, "kafka")
-        for name, found in PROVIDER.later.items()
-        if not name.startswith("data.")
-    },
+    name: TypeInfo(found.schema, found.key, "kafka", found.expand)
+    for name, found in PROVIDER.types.items()
 }
-"""Every resource type, those too that can only be checked."""
 
 
 def desired(text: str, *, checked: bool = False) -> Desired:

@@ -17,7 +17,7 @@ SCHEMAS = """
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.registry import Registry
 provider = Registry().load("kafka")
-assert provider.types and provider.data and provider.later and provider.config
+assert provider.types and provider.data and provider.config
 assert not provider.check(FrozenMap({"bootstrap_servers": ("b:1",)}))
 """
 SESSION = SCHEMAS + "import kafkaform_providers.kafka.session"

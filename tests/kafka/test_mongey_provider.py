@@ -178,10 +178,13 @@ AWS = (
     'sasl_aws_role_arn = "arn:aws:iam::1:role/kafka"',
 )
 OAUTH = ('sasl_mechanism = "oauthbearer"', 'sasl_token_url = "https://login/token"')
+OAUTH_LOGIN = ('sasl_username = "id"', 'sasl_password = secret_env("PW")')
 REFUSED = [
     (AWS, "sasl_mechanism", 'sasl_mechanism "aws-iam" is not supported', "port 9096"),
     (AWS, "sasl_mechanism", "aws-iam", "then remove sasl_aws_region, sasl_aws_role_arn"),
-    (OAUTH, "sasl_mechanism", "oauthbearer", "SCRAM or a client certificate; then remove sasl_t"),
+    (OAUTH, "sasl_token_url", "needs a client id and its secret", "sasl_username and"),
+    (OAUTH[:1], "sasl_mechanism", "needs sasl_token_url or sasl_token_file", "token endpoint"),
+    (OAUTH[1:], "sasl_token_url", 'sasl_mechanism = "oauthbearer"', "or remove it"),
     (AWS[1:2], "sasl_aws_region", 'belongs to sasl_mechanism "aws-iam"', "remove it; log in"),
     (("skip_tls_verify = true",), "skip_tls_verify", "anybody on the way", "ca_cert"),
     (("timeout = 0",), "operation_timeout", "not a duration", "30s"),

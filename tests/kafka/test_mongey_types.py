@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.value import SecretRef
-from kafkaform_providers.kafka.later import LATER
 from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_providers.kafka.provider import PROVIDER
 
@@ -234,11 +233,9 @@ def test_a_password_stays_a_reference_under_both_of_its_names() -> None:
         assert item.secret_version == "7"
 
 
-def test_no_name_is_promised_twice() -> None:
-    """A type is built or comes later, never both, and none of the nine is forgotten."""
-    built = {*PROVIDER.types, *(f"data.{name}" for name in PROVIDER.data)}
-    assert not built & LATER.keys()
-    assert {*built, *LATER} >= {
+def test_no_name_is_forgotten() -> None:
+    """Every type and data source that is promised."""
+    assert {*PROVIDER.types, *(f"data.{name}" for name in PROVIDER.data)} >= {
         "kafka_topic",
         "kafka_topic_config",
         "kafka_acl",
@@ -257,11 +254,11 @@ def test_no_name_is_promised_twice() -> None:
 def test_the_simulated_provider_promises_the_same() -> None:
     """What is checked offline does not depend on the kind of cluster."""
     simulated = MemoryProvider(SimulatedCluster())
-    assert simulated.later is PROVIDER.later
+    assert simulated.types is PROVIDER.types
     assert simulated.data is PROVIDER.data
 
 
 def test_every_attribute_is_documented() -> None:
     """The reference and the faults of missing arguments come from these texts."""
-    for found in LATER.values():
+    for found in (*(kind.schema for kind in PROVIDER.types.values()), *PROVIDER.data.values()):
         assert found.doc and all(item.doc for item in found.attributes.values())

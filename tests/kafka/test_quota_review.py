@@ -129,12 +129,13 @@ def test_one_large_item_does_not_wait_for_itself() -> None:
     assert "wait, up to about 9 s in all" in warned(created(2_000), limit(100))
 
 
-def test_a_dry_run_that_cannot_pass_is_told() -> None:
-    """The dry run goes out at once, so what it alone spends must fit."""
+def test_a_dry_run_that_has_to_wait_is_told() -> None:
+    """A dry run spends too: what it spends over the burst is waited for before anything is
+    sent."""
     text = warned(created(*[100] * 20), limit(100))
-    assert "The dry run alone spends 2,000" in text and "nothing is sent" in text
-    assert "takes about 29 s" in text
-    assert "dry run alone" not in warned(created(*[100] * 12), limit(100))
+    assert "make the dry run and the apply wait, up to about 28 s in all" in text
+    assert "in the dry run nothing is sent then" in text
+    assert "make the apply wait" in warned(created(*[100] * 12), limit(100))
 
 
 def test_unknown_partitions_are_said_to_be_unknown() -> None:

@@ -11,6 +11,8 @@ from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform_providers.kafka.connect import native_config, pure_config
 from kafkaform_providers.kafka.settings import CONFIG, Settings, read_settings, seconds
 
+from .terraform import desired
+
 SECRETS = {"env:PW": "hunter2"}
 LOGIN = {"sasl_username": "ci", "sasl_password": SecretRef("env", "PW")}
 
@@ -55,11 +57,23 @@ def test_mechanisms_have_two_spellings(written: str | None, mechanism: str) -> N
     assert read(**LOGIN, sasl_mechanism=written).mechanism == mechanism
 
 
+URL = "https://login.example.com/token"
+ENDPOINT = {**LOGIN, "sasl_mechanism": "oauthbearer", "sasl_token_url": URL}
+FILE = {"sasl_mechanism": "OAUTHBEARER", "sasl_token_file": "token"}
+
+
 REFUSED = [
     ({"bootstrap_servers": []}, "bootstrap_servers is empty"),
     ({"skip_tls_verify": True}, "anybody on the way"),
     ({"security_protocol": "TLS"}, "unknown"),
     ({"sasl_mechanism": "GSSAPI"}, "not supported"),
+    ({"sasl_mechanism": "oauthbearer"}, "needs sasl_token_url or sasl_token_file"),
+    ({**ENDPOINT, "sasl_token_file": "token"}, "and not both"),
+    ({**ENDPOINT, "sasl_username": None}, "needs a client id"),
+    ({**ENDPOINT, "security_protocol": "SSL"}, "no effect"),
+    ({**FILE, **LOGIN}, "sasl_username has no effect with sasl_token_file"),
+    ({**FILE, "security_protocol": "PLAINTEXT"}, "sasl_mechanism has no effect"),
+    ({**LOGIN, "sasl_oauth_scopes": ["kafka"]}, "belongs to"),
     ({"security_protocol": "SASL_SSL"}, "needs a login"),
     ({**LOGIN, "security_protocol": "SSL"}, "no effect"),
     ({"client_cert": "c.pem"}, "belong together"),
@@ -76,6 +90,99 @@ def test_unusable_settings_are_refused_with_advice(given: dict[str, Any], expect
         read(**given)
     assert any(expected in item.summary for item in caught.value.diagnostics)
     assert all(item.advice and "kafka.eu" in item.summary for item in caught.value.diagnostics)
+
+
+UNSAFE = [
+    "http://login.example.com/token",
+    "http://10.0.0.1/token",
+    "http://127.0.0.1.example.com/token",
+    "http://localhost.example.com/token",
+    "https://user:key@login.example.com/token",
+    "https://",
+    "//login.example.com/token",
+    "file:///etc/passwd",
+    "ftp://localhost/token",
+    "http://[::1",
+    "https://login.example.com:port/",
+]
+
+
+@pytest.mark.parametrize("url", UNSAFE)
+def test_a_client_secret_goes_to_https_only(url: str) -> None:
+    """Who writes another address gets an error before anything is sent."""
+    with pytest.raises(ConfigurationError) as caught:
+        read(**{**ENDPOINT, "sasl_token_url": url})
+    assert "must begin with https://" in caught.value.diagnostics[0].summary
+
+
+@pytest.mark.parametrize(
+    "url", [URL, "http://127.0.0.1:9/t", "http://localhost/t", "http://[::1]:9/t"]
+)
+def test_a_token_endpoint_is_https_or_here(url: str) -> None:
+    """On this very computer nobody reads along."""
+    settings = read(**{**ENDPOINT, "sasl_token_url": url}, sasl_oauth_scopes=["a", "b"])
+    assert (settings.token_url, settings.scopes) == (url, ("a", "b"))
+    assert (settings.protocol, settings.mechanism) == ("SASL_SSL", "OAUTHBEARER")
+    assert settings.principal is None
+
+
+def test_a_token_file_is_a_login() -> None:
+    """With nothing said about TLS a token travels over TLS, as a password does."""
+    settings = read(**FILE)
+    assert (settings.protocol, settings.token_file) == ("SASL_SSL", "token")
+    assert native_config(settings)["sasl.mechanism"] == "OAUTHBEARER"
+    assert pure_config(settings)["sasl_mechanism"] == "OAUTHBEARER"
+
+
+DANGEROUS = [
+    "plugin.library.paths",
+    "plugin_library_paths",
+    "ssl.engine.location",
+    "ssl.engine.id",
+    "ssl.provider",
+    "ssl.providers",
+    "ssl.keystore.location",
+    "ssl.cipher.suites",
+    "ssl.endpoint.identification.algorithm",
+    "enable.ssl.certificate.verification",
+    "sasl.jaas.config",
+    "sasl_jaas_config",
+    "sasl.kerberos.kinit.cmd",
+    "sasl.kerberos.service.name",
+    "sasl.oauthbearer.config",
+    "sasl.oauthbearer.token.endpoint.url",
+    "sasl.oauthbearer.assertion.file",
+    "sasl.oauthbearer.assertion.private.key.file",
+    "sasl.oauthbearer.assertion.jwt.template.file",
+    "sasl.client.callback.handler.class",
+    "sasl.login.callback.handler.class",
+    "enable.sasl.oauthbearer.unsecure.jwt",
+    "https.ca.location",
+    "security.providers",
+    "metric.reporters",
+    "interceptor.classes",
+    "socket_factory",
+    "debug",
+    "log_cb",
+]
+
+
+@pytest.mark.parametrize("name", DANGEROUS)
+def test_settings_of_a_client_that_could_do_harm_do_not_exist(name: str) -> None:
+    """A provider block takes what its schema names, and the clients get what the mapping names:
+    no plug-in, command, foreign file or unverified TLS gets through."""
+    assert name not in CONFIG.attributes
+    assert not any(name in item.aliases for item in CONFIG.attributes.values())
+    everything = read(**ENDPOINT, ca_cert=None, client_key_passphrase=SecretRef("env", "PW"))
+    assert name not in native_config(everything) and name not in pure_config(everything)
+
+
+def test_an_unknown_setting_is_refused_at_its_line() -> None:
+    """Nothing is passed on because somebody wrote it down."""
+    text = 'provider "kafka" {\n  bootstrap_servers = ["b:1"]\n  sasl_jaas_config = "x"\n}\n'
+    (found,) = desired(text).diagnostics
+    assert found.range is not None and found.range.line == 3
+    assert "sasl_jaas_config" in found.summary
 
 
 def test_all_faults_are_said_at_once() -> None:

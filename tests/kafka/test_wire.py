@@ -140,7 +140,7 @@ def test_removing_an_absent_config_is_no_error(wire: Wire, prefix: str) -> None:
     made = create(wire, payload(prefix)).items[prefix].topic_id or ""
     change = {"resource": "topic", "name": prefix, "set": {}, "delete": ("retention.ms",)}
     answers = configs.alter_configs(wire, [change], TIMEOUT, validate_only=False)
-    assert answers.items[prefix].code == 0
+    assert answers.items["topic", prefix].code == 0
     topics.delete_topics(wire, [made], TIMEOUT)
 
 

@@ -126,6 +126,8 @@ class Cluster(RuleBasedStateMachine):
     @rule()
     def every_broker_catches_up(self) -> None:
         self.cluster.faults.clear()
+        self.cluster.clock.sleep(20)
+        list(self.cluster.world)  # what was under way has landed, and may lag from now on
         self.cluster.clock.sleep(10)
         truth = dict(self.cluster.topics)
         for node in self.cluster.live:

@@ -8,12 +8,15 @@ from typing import Annotated
 
 import typer
 
+from ...apply.preflight import refuse
 from ...core.errors import StorageError
 from ...plan.codec import encode
 from ...plan.model import Mode, Options, Plan
 from ..configuration import Inputs
 from ..console import Console
 from ..flags import (
+    AcceptOpenAccess,
+    AcceptUnprovenAccess,
     Adopt,
     Exclude,
     FailOn,
@@ -26,8 +29,15 @@ from ..flags import (
     Target,
     Var,
     VarFile,
+    accepted,
 )
-from ..planning import apply_command, check_fail_on, read_only_plan, refuse_if_blocked
+from ..planning import (
+    apply_command,
+    check_fail_on,
+    read_only_plan,
+    refuse_if_blocked,
+    validated_plan,
+)
 from ..screen import screen
 from ..workspace import open_workspace
 
@@ -49,11 +59,16 @@ def plan(
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="0 no changes, 2 changes, 1 error.")
     ] = False,
+    validate: Annotated[
+        bool, typer.Option("--validate", help="Also do the dry run that an apply does first.")
+    ] = False,
     concise: Annotated[bool, typer.Option("--concise", help="One line a change.")] = False,
     target: Target = [],
     exclude: Exclude = [],
     adopt: Adopt = [],
     max_deletes: MaxDeletes = None,
+    accept_open_access: AcceptOpenAccess = False,
+    accept_unproven_access: AcceptUnprovenAccess = False,
     fail_on: FailOn = [],
     var: Var = [],
     var_file: VarFile = [],
@@ -66,12 +81,19 @@ def plan(
     """Show what an apply would change. Reads only; sends and saves nothing."""
     console = Console.standard(no_color=no_color, interactive=input)
     mode = Mode.DESTROY if destroy else Mode.NORMAL
-    options = Options(mode, tuple(target), tuple(exclude), tuple(adopt), max_deletes)
+    accept = accepted(open_access=accept_open_access, unproven_access=accept_unproven_access)
+    options = Options(mode, tuple(target), tuple(exclude), tuple(adopt), max_deletes, accept)
     conditions = check_fail_on(fail_on)
     with screen(console, json=json, quiet=quiet, detail=not concise) as shown:
         space = open_workspace(Inputs.of(var, var_file), state)
-        made = read_only_plan(space, options, shown.progress)
+        if validate:
+            made, verdicts = validated_plan(space, options, shown.progress)
+        else:
+            made, verdicts = read_only_plan(space, options, shown.progress), None
         shown.plan(made)
+        if verdicts is not None:
+            shown.validated(made, verdicts)
+            refuse(verdicts, {s.id: s for change in made.effective for s in change.steps})
         _save(made, out, comment)
         if out is not None:
             command = shlex.join(["kafkaform", "apply", str(out)])

@@ -12,7 +12,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafka import KafkaAdminClient
-from kafka.errors import IncompatibleBrokerVersion, KafkaError, KafkaTimeoutError
+from kafka.errors import (
+    IncompatibleBrokerVersion,
+    KafkaError,
+    KafkaTimeoutError,
+    NodeNotReadyError,
+)
 from kafka.errors import RequestTimedOutError as TimedOut
 
 _PAUSE = 0.05
@@ -77,7 +82,7 @@ async def _connection(manager: Any, timeout: float, node: str | None) -> Any:
     """A connection that takes requests now. Waiting is safe here because nothing has been sent:
     a broker that throttles us pauses its connection, a lost one is opened again."""
     deadline = time.monotonic() + timeout
-    cause = "no broker is available"
+    cause = ""
     while True:
         try:
             target = manager.least_loaded_node() if node is None else int(node)
@@ -87,10 +92,13 @@ async def _connection(manager: Any, timeout: float, node: str | None) -> Any:
                 if not connection.paused:
                     return connection
                 cause = f"broker {target} throttles us"
+        except (NodeNotReadyError, KafkaTimeoutError) as error:
+            # These only say that it is too early, or too late, for another attempt.
+            cause = cause or _text(error)
         except (KafkaError, OSError) as error:
             cause = _text(error)
         if time.monotonic() > deadline:
-            raise NotSent(cause)
+            raise NotSent(cause or "no broker is available")
         await manager._net.sleep(_PAUSE)
 
 

@@ -1,0 +1,67 @@
+"""What a dry run says of each change, for people and as JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..core.change import Change, Evidence, Verdict
+from ..core.dataclass import dataclass
+from ..plan.model import Plan
+from .jsonplan import Data
+from .lines import CHECKED
+from .stream import resource
+from .text import inline
+
+REFUSED = "refused"
+WAITS = "waits for other changes, and is checked when its turn comes"
+_STRENGTH = tuple(Evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One change that sends something. evidence: of its weakest step; None if one of its steps
+    waits for others; fault: why the change was refused, or empty."""
+
+    change: Change
+    evidence: Evidence | None
+    fault: str = ""
+
+    @property
+    def text(self) -> str:
+        if self.fault:
+            return f"{REFUSED}: {self.fault}"
+        return CHECKED[self.evidence] if self.evidence is not None else WAITS
+
+
+def checked(plan: Plan, verdicts: Mapping[str, Verdict]) -> Iterator[Checked]:
+    """Each change that sends something, in the plan's order. verdicts: by step id."""
+    for change in plan.effective:
+        found = [verdicts[step.id] for step in change.steps if step.id in verdicts]
+        faults = (verdict.fault.message for verdict in found if verdict.fault is not None)
+        fault = next(faults, "")
+        if fault or (change.steps and len(found) < len(change.steps)):
+            yield Checked(change, None, fault)
+        elif change.steps:
+            yield Checked(change, max((v.evidence for v in found), key=_STRENGTH.index))
+
+
+def validation_text(plan: Plan, verdicts: Mapping[str, Verdict]) -> str:
+    """One line a change."""
+    lines = [
+        f"  {inline(row.change.address)}: {inline(row.text)}" for row in checked(plan, verdicts)
+    ]
+    return "\n".join(("Dry run:", *lines)) if lines else "Dry run: nothing would be sent."
+
+
+def validation_events(plan: Plan, verdicts: Mapping[str, Verdict]) -> Iterator[Data]:
+    """One event a change; `evidence` is null for a change that waits or was refused."""
+    for row in checked(plan, verdicts):
+        yield {
+            "type": "validation",
+            "@message": inline(f"{row.change.address}: {row.text}"),
+            "validation": {
+                "resource": resource(row.change),
+                "evidence": row.evidence.value if row.evidence is not None else None,
+                "refused": row.fault or None,
+            },
+        }

@@ -1,0 +1,137 @@
+"""Looks at a listener that refused a connection, to say what it is and what was wrong.
+
+librdkafka calls every bad certificate "could not be verified" and every mix-up of protocols a
+closed connection. This sends no secret: a TLS handshake that verifies as always, and the one
+request that a listener answers before a login (SaslHandshake v1, KIP-43).
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+from collections.abc import Callable
+
+from kafkaform.core.dataclass import dataclass
+
+PATIENCE = 1.5
+"""Seconds for each of at most three connections."""
+
+_HANDSHAKE, _VERSION = 17, 1
+_UNSUPPORTED, _NO_LOGIN = 33, 34
+_ANSWER = 4096
+_NOBODY = b"?"
+_TLS_ALERT = 21  # RFC 8446 §5.1: how a TLS listener answers to anything else
+
+
+class _Stranger(Exception):
+    """What answers is not Kafka."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """reached: something takes connections; kafka: False if it answers in another language;
+    tls: it speaks TLS, None if that is not known; refused: why its certificate is not believed;
+    mechanisms: what it offers to log in with, empty for a listener without a login, None if it
+    did not say."""
+
+    reached: bool
+    tls: bool | None = None
+    refused: str = ""
+    mechanisms: tuple[str, ...] | None = None
+    kafka: bool = True
+
+    @property
+    def protocol(self) -> str | None:
+        """Its security protocol, if it showed it."""
+        if self.tls is None or self.mechanisms is None:
+            return None
+        login = "SASL_" if self.mechanisms else ""
+        return login + ("SSL" if self.tls else "PLAINTEXT")
+
+
+def look_at(server: str, context: Callable[[], ssl.SSLContext]) -> Listener:
+    """What listens at host:port. context: verifies the broker; made only if it is needed.
+    Never raises for what it finds."""
+    host, port = _address(server)
+    try:
+        plain = _mechanisms(_connected(host, port))
+    except _Stranger:
+        return Listener(reached=True, kafka=False)
+    except OSError:
+        return Listener(reached=False)
+    if plain is not None:
+        return Listener(reached=True, tls=False, mechanisms=plain)
+    try:
+        secure = context().wrap_socket(_connected(host, port), server_hostname=host)
+        return Listener(reached=True, tls=True, mechanisms=_mechanisms(secure))
+    except ssl.SSLCertVerificationError as error:
+        return Listener(reached=True, tls=True, refused=error.verify_message)
+    except (_Stranger, ssl.SSLError) as error:
+        other = isinstance(error, _Stranger) or error.reason == "WRONG_VERSION_NUMBER"
+        return Listener(reached=True, kafka=not other)
+    except OSError:
+        return Listener(reached=True)
+
+
+def _address(server: str) -> tuple[str, int]:
+    """Host and port; a port that is none is 0, which nobody listens at."""
+    host, _, port = server.rpartition("://")[2].rpartition(":")
+    return host.strip("[]"), int(port) if port.isascii() and port.isdecimal() else 0
+
+
+def _connected(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_connection((host, port), timeout=PATIENCE)
+    except OverflowError:
+        raise OSError("no such port") from None
+
+
+def _mechanisms(connection: socket.socket) -> tuple[str, ...] | None:
+    """What a broker offers to log in with; None for one that does not answer this."""
+    with connection:
+        try:
+            connection.sendall(_request())
+            return _offered(_read(connection))
+        except (OSError, struct.error, UnicodeDecodeError):
+            return None
+
+
+def _request() -> bytes:
+    """SaslHandshake with a mechanism that no broker has, so that it lists its own."""
+    header = struct.pack(">hhih", _HANDSHAKE, _VERSION, 1, -1)
+    body = header + struct.pack(">h", len(_NOBODY)) + _NOBODY
+    return struct.pack(">i", len(body)) + body
+
+
+def _read(connection: socket.socket) -> bytes:
+    data = b""
+    while len(data) < 4 or len(data) < 4 + _length(data):
+        more = connection.recv(_ANSWER)
+        if not more:
+            raise OSError("the connection ended")
+        data += more
+    return data
+
+
+def _length(data: bytes) -> int:
+    """Raises _Stranger for a size that no answer to this has, OSError for an alert of TLS."""
+    (length,) = struct.unpack(">i", data[:4])
+    if 10 <= length <= _ANSWER:
+        return int(length)
+    if data[0] == _TLS_ALERT:
+        raise OSError("it wants TLS")
+    raise _Stranger
+
+
+def _offered(data: bytes) -> tuple[str, ...] | None:
+    """Raises struct.error for an answer that is cut short."""
+    correlation, code, count = struct.unpack_from(">ihi", data, 4)
+    if correlation != 1 or code not in (_UNSUPPORTED, _NO_LOGIN):
+        return None
+    names, at = [], 14
+    for _ in range(max(count, 0)):
+        (length,) = struct.unpack_from(">h", data, at)
+        names.append(struct.unpack_from(f"{length}s", data, at + 2)[0].decode("ascii"))
+        at += 2 + length
+    return tuple(names)

@@ -1,0 +1,425 @@
+"""Random ACLs, and real requests whose answers show what an authorizer decided.
+
+A request is refused for want of a right before anything else is looked at, so most probes need
+no topic, group or transaction to be there. Where several rights open the same door, the door is
+open if one of them is held.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from kafka.protocol.admin import (
+    AlterClientQuotasRequest,
+    AlterPartitionReassignmentsRequest,
+    CreateAclsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteAclsRequest,
+    DeleteGroupsRequest,
+    DescribeAclsRequest,
+    DescribeClientQuotasRequest,
+    DescribeGroupsRequest,
+    DescribeTransactionsRequest,
+)
+from kafka.protocol.consumer import (
+    FetchRequest,
+    HeartbeatRequest,
+    ListOffsetsRequest,
+    OffsetFetchRequest,
+)
+from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
+
+from kafkaform_providers.kafka import rights
+from kafkaform_providers.kafka.acls import (
+    OPERATIONS,
+    PATTERN_TYPES,
+    PERMISSIONS,
+    RESOURCE_TYPES,
+    SUPPORTED,
+    Acl,
+)
+from kafkaform_providers.kafka.wire.client import Wire
+from kafkaform_providers.kafka.wire.cluster import describe_cluster
+from kafkaform_providers.kafka.wire.configs import alter_configs, describe_configs
+
+HOST, ELSEWHERE = "127.0.0.1", "10.1.2.3"
+USERS = ("u0", "u1", "u2")
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "Topic": ("a", "ab", "abc", "abd", "b", "ba", "c.d", "*x"),
+    "Group": ("a", "ab", "abc", "b", "ba", "*", "*x", "ü"),
+    "TransactionalID": ("a", "ab", "b", "*x"),
+    "Cluster": ("kafka-cluster",),
+}
+"""Resource type -> the names that are asked about; what they share makes prefixes meet."""
+PATTERNS: Mapping[str, tuple[str, ...]] = {
+    **{kind: (*names, "*", *sorted({name[:1] for name in names})) for kind, names in NAMES.items()},
+    "Cluster": ("kafka-cluster",),
+}
+REFUSED = frozenset({29, 30, 31, 53})
+"""TOPIC_, GROUP_, CLUSTER_ and TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
+SECONDS = 15.0
+
+
+class Right(NamedTuple):
+    operation: str
+    resource_type: str
+    resource_name: str
+
+
+class Probe(NamedTuple):
+    """user did `api`; allowed: what the broker said; rights: each of them would do."""
+
+    user: str
+    api: str
+    rights: tuple[Right, ...]
+    allowed: bool
+
+
+# ── ACLs ────────────────────────────────────────────────────────────────────────────────
+
+
+def random_acls(chance: random.Random, count: int) -> tuple[Acl, ...]:
+    """ACLs of every kind, dense enough to meet, to hide and to contradict each other."""
+    return tuple({_acl(chance) for _ in range(count)})
+
+
+def _acl(chance: random.Random) -> Acl:
+    kind = chance.choice(("Topic", "Topic", "Group", "Group", "TransactionalID", "Cluster"))
+    pattern = chance.choice(tuple(PATTERN_TYPES))
+    return Acl(
+        chance.choice((*(f"User:{user}" for user in USERS), "User:*", "User:other", "Group:g")),
+        chance.choice(("*", "*", HOST, ELSEWHERE)),
+        chance.choice(("All", *SUPPORTED[kind], *SUPPORTED[kind])),
+        "Deny" if chance.random() < 0.25 else "Allow",
+        kind,
+        chance.choice(PATTERNS[kind]),
+        pattern,
+    )
+
+
+def create_acls(wire: Wire, acls: Sequence[Acl]) -> None:
+    row = CreateAclsRequest.AclCreation
+    request = CreateAclsRequest(
+        creations=[
+            row(
+                resource_type=RESOURCE_TYPES[acl.resource_type],
+                resource_name=acl.resource_name,
+                resource_pattern_type=PATTERN_TYPES[acl.pattern_type],
+                principal=acl.principal,
+                host=acl.host,
+                operation=OPERATIONS[acl.operation],
+                permission_type=PERMISSIONS[acl.permission],
+            )
+            for acl in acls
+        ],
+        min_version=1,
+    )
+    answer = wire.send(request, SECONDS)
+    faults = [(row.error_code, row.error_message) for row in answer.results if row.error_code]
+    assert not faults, faults[:3]
+
+
+def delete_all_acls(wire: Wire) -> None:
+    row = DeleteAclsRequest.DeleteAclsFilter
+    anything = row(
+        resource_type_filter=1,
+        resource_name_filter=None,
+        pattern_type_filter=1,
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+    )
+    wire.send(DeleteAclsRequest(filters=[anything], min_version=1), SECONDS)
+
+
+def count_acls(wire: Wire) -> int:
+    request = DescribeAclsRequest(
+        resource_type_filter=1,
+        resource_name_filter=None,
+        pattern_type_filter=1,
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+        min_version=1,
+    )
+    answer = wire.send(request, SECONDS)
+    return sum(len(resource.acls) for resource in answer.resources)
+
+
+# ── requests ────────────────────────────────────────────────────────────────────────────
+
+
+def everything(user: str, wire: Wire) -> Iterator[Probe]:
+    """Every kind of request once for every name."""
+    for ask in (*_TOPICS, *_GROUPS, *_TRANSACTIONS, *_CLUSTER):
+        yield from ask(user, wire)
+
+
+Codes = Iterator[tuple[str, int]]
+
+
+def _door(
+    kind: str, operation: str, *more: Right
+) -> Callable[[Callable[[Wire, Sequence[str]], Codes]], Callable[[str, Wire], Iterator[Probe]]]:
+    """Makes a function that gives error codes by name one that gives probes."""
+
+    def decorate(
+        codes: Callable[[Wire, Sequence[str]], Codes],
+    ) -> Callable[[str, Wire], Iterator[Probe]]:
+        def ask(user: str, wire: Wire) -> Iterator[Probe]:
+            names = NAMES[kind]
+            answered = dict(codes(wire, names))
+            assert answered.keys() == set(names), (codes.__name__, answered)
+            for name, code in answered.items():
+                rights = (Right(operation, kind, name), *more)
+                yield Probe(user, codes.__name__, rights, code not in REFUSED)
+
+        return ask
+
+    return decorate
+
+
+@_door("Topic", "Describe")
+def metadata(wire: Wire, names: Sequence[str]) -> Codes:
+    row = MetadataRequest.MetadataRequestTopic
+    request = MetadataRequest(
+        topics=[row(name=name) for name in names], allow_auto_topic_creation=False, max_version=9
+    )
+    yield from ((row.name, row.error_code) for row in wire.send(request, SECONDS).topics)
+
+
+@_door("Topic", "Write")
+def produce(wire: Wire, names: Sequence[str]) -> Codes:
+    topic = ProduceRequest.TopicProduceData
+    partition = topic.PartitionProduceData(index=0, records=b"")
+    request = ProduceRequest(
+        transactional_id=None,
+        acks=1,
+        timeout_ms=5000,
+        topic_data=[topic(name=name, partition_data=[partition]) for name in names],
+        max_version=9,
+    )
+    for row in wire.send(request, SECONDS).responses:
+        yield row.name, row.partition_responses[0].error_code
+
+
+@_door("Topic", "Read")
+def fetch(wire: Wire, names: Sequence[str]) -> Codes:
+    topic = FetchRequest.FetchTopic
+    partition = topic.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=1,
+        topics=[topic(topic=name, partitions=[partition]) for name in names],
+        forgotten_topics_data=[],
+        rack_id="",
+        max_version=12,
+    )
+    for row in wire.send(request, SECONDS).responses:
+        yield row.topic, row.partitions[0].error_code
+
+
+@_door("Topic", "Describe")
+def list_offsets(wire: Wire, names: Sequence[str]) -> Codes:
+    topic = ListOffsetsRequest.ListOffsetsTopic
+    partition = topic.ListOffsetsPartition(partition_index=0, timestamp=-1)
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=0,
+        topics=[topic(name=name, partitions=[partition]) for name in names],
+        max_version=6,
+    )
+    for row in wire.send(request, SECONDS).topics:
+        yield row.name, row.partitions[0].error_code
+
+
+@_door("Topic", "Create", Right("Create", "Cluster", "kafka-cluster"))
+def create_topics(wire: Wire, names: Sequence[str]) -> Codes:
+    row = CreateTopicsRequest.CreatableTopic
+    request = CreateTopicsRequest(
+        topics=[
+            row(name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[])
+            for name in names
+        ],
+        timeout_ms=5000,
+        validate_only=True,
+    )
+    yield from ((row.name, row.error_code) for row in wire.send(request, SECONDS).topics)
+
+
+@_door("Topic", "Alter")
+def create_partitions(wire: Wire, names: Sequence[str]) -> Codes:
+    row = CreatePartitionsRequest.CreatePartitionsTopic
+    request = CreatePartitionsRequest(
+        topics=[row(name=name, count=9, assignments=None) for name in names],
+        timeout_ms=5000,
+        validate_only=True,
+    )
+    yield from ((row.name, row.error_code) for row in wire.send(request, SECONDS).results)
+
+
+@_door("Topic", "DescribeConfigs")
+def topic_configs(wire: Wire, names: Sequence[str]) -> Codes:
+    answers = describe_configs(wire, "topic", names, SECONDS)
+    yield from ((name, answer.code) for name, answer in answers.items())
+
+
+@_door("Topic", "AlterConfigs")
+def alter_topic_configs(wire: Wire, names: Sequence[str]) -> Codes:
+    yield from _alter(wire, "topic", names)
+
+
+@_door("Group", "AlterConfigs")
+def alter_group_configs(wire: Wire, names: Sequence[str]) -> Codes:
+    yield from _alter(wire, "group", names)
+
+
+def _alter(wire: Wire, kind: str, names: Sequence[str]) -> Codes:
+    key = {"topic": ("retention.ms", "1000"), "group": ("consumer.session.timeout.ms", "45000")}
+    changes = [
+        {"resource": kind, "name": name, "set": dict([key[kind]]), "delete": ()} for name in names
+    ]
+    answers = alter_configs(wire, changes, SECONDS, validate_only=True)
+    yield from ((name, answer.code) for (_, name), answer in answers.items.items())
+
+
+@_door("Group", "DescribeConfigs")
+def group_configs(wire: Wire, names: Sequence[str]) -> Codes:
+    answers = describe_configs(wire, "group", names, SECONDS)
+    yield from ((name, answer.code) for name, answer in answers.items())
+
+
+@_door("Group", "Describe")
+def describe_groups(wire: Wire, names: Sequence[str]) -> Codes:
+    request = DescribeGroupsRequest(groups=list(names), include_authorized_operations=False)
+    yield from ((row.group_id, row.error_code) for row in wire.send(request, SECONDS).groups)
+
+
+@_door("Group", "Describe")
+def offset_fetch(wire: Wire, names: Sequence[str]) -> Codes:
+    row = OffsetFetchRequest.OffsetFetchRequestGroup
+    groups = [row(group_id=name, member_id=None, member_epoch=-1, topics=None) for name in names]
+    request = OffsetFetchRequest(groups=groups, require_stable=False, min_version=8, max_version=9)
+    yield from ((row.group_id, row.error_code) for row in wire.send(request, SECONDS).groups)
+
+
+@_door("Group", "Delete")
+def delete_groups(wire: Wire, names: Sequence[str]) -> Codes:
+    request = DeleteGroupsRequest(groups_names=list(names))
+    yield from ((row.group_id, row.error_code) for row in wire.send(request, SECONDS).results)
+
+
+@_door("Group", "Read")
+def heartbeat(wire: Wire, names: Sequence[str]) -> Codes:
+    for name in names:
+        request = HeartbeatRequest(group_id=name, generation_id=1, member_id="nobody")
+        yield name, wire.send(request, SECONDS).error_code
+
+
+@_door("TransactionalID", "Write")
+def init_producer_id(wire: Wire, names: Sequence[str]) -> Codes:
+    for name in names:
+        request = InitProducerIdRequest(
+            transactional_id=name, transaction_timeout_ms=10_000, max_version=4
+        )
+        yield name, wire.send(request, SECONDS).error_code
+
+
+@_door("TransactionalID", "Describe")
+def describe_transactions(wire: Wire, names: Sequence[str]) -> Codes:
+    request = DescribeTransactionsRequest(transactional_ids=list(names))
+    answer = wire.send(request, SECONDS)
+    yield from ((row.transactional_id, row.error_code) for row in answer.transaction_states)
+
+
+@_door("Cluster", "Describe")
+def describe_acls(wire: Wire, names: Sequence[str]) -> Codes:
+    request = DescribeAclsRequest(
+        resource_type_filter=2,
+        resource_name_filter="none",
+        pattern_type_filter=3,
+        principal_filter=None,
+        host_filter=None,
+        operation=1,
+        permission_type=1,
+        min_version=1,
+    )
+    yield names[0], wire.send(request, SECONDS).error_code
+
+
+@_door("Cluster", "Alter")
+def alter_reassignments(wire: Wire, names: Sequence[str]) -> Codes:
+    request = AlterPartitionReassignmentsRequest(timeout_ms=5000, topics=[])
+    yield names[0], wire.send(request, SECONDS).error_code
+
+
+@_door("Cluster", "DescribeConfigs")
+def describe_quotas(wire: Wire, names: Sequence[str]) -> Codes:
+    request = DescribeClientQuotasRequest(components=[], strict=False)
+    yield names[0], wire.send(request, SECONDS).error_code
+
+
+@_door("Cluster", "AlterConfigs")
+def alter_quotas(wire: Wire, names: Sequence[str]) -> Codes:
+    row = AlterClientQuotasRequest.EntryData
+    entry = row(
+        entity=[row.EntityData(entity_type="user", entity_name="nobody")],
+        ops=[row.OpData(key="request_percentage", value=50.0, remove=False)],
+    )
+    answer = wire.send(AlterClientQuotasRequest(entries=[entry], validate_only=True), SECONDS)
+    yield names[0], answer.entries[0].error_code
+
+
+_TOPICS = (
+    metadata,
+    produce,
+    fetch,
+    list_offsets,
+    create_topics,
+    create_partitions,
+    topic_configs,
+    alter_topic_configs,
+)
+_GROUPS = (
+    describe_groups,
+    offset_fetch,
+    delete_groups,
+    heartbeat,
+    group_configs,
+    alter_group_configs,
+)
+_TRANSACTIONS = (init_producer_id, describe_transactions)
+_CLUSTER = (describe_acls, alter_reassignments, describe_quotas, alter_quotas)
+
+
+# ── authorized operations ───────────────────────────────────────────────────────────────
+
+
+def told(user: str, wire: Wire, topics: Sequence[str]) -> Iterator[Probe]:
+    """What the broker says that we may do, with the cluster and with topics that are there."""
+    held = rights.names(describe_cluster(wire, SECONDS).operations)
+    yield from _told(user, "Cluster", "kafka-cluster", held)
+    row = MetadataRequest.MetadataRequestTopic
+    request = MetadataRequest(
+        topics=[row(name=name) for name in topics],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=True,
+    )
+    for topic in wire.send(request, SECONDS).topics:
+        if topic.error_code == 0:
+            yield from _told(user, "Topic", topic.name, rights.names(topic.authorized_operations))
+
+
+def _told(user: str, kind: str, name: str, held: Sequence[str]) -> Iterator[Probe]:
+    """Those who may not describe something are told that they may do nothing with it."""
+    for operation in SUPPORTED[kind] if held else ("Describe",):
+        if operation != "TwoPhaseCommit":
+            right = Right(operation, kind, name)
+            yield Probe(user, "authorized operations", (right,), operation in held)
