@@ -7,11 +7,12 @@ of an attribute does) stands in `PAGES`. A test compares the files with what thi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafkaform.core.schema import Attribute, ObjectSchema
-from kafkaform_providers.kafka.config_keys import TOPIC_KEYS, ConfigKey
+from kafkaform_providers.kafka.broker_keys import Mode, broker_keys
+from kafkaform_providers.kafka.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS, ConfigKey
 from kafkaform_providers.kafka.provider import PROVIDER
 
 FOLDER = Path(__file__).parent / "reference"
@@ -20,7 +21,7 @@ FOLDER = Path(__file__).parent / "reference"
 @dataclass(frozen=True, slots=True)
 class Page:
     """One document. intro, example: Markdown and HCL; rules: what else is true, one each;
-    topic_configs: list Kafka's topic configs."""
+    configs: heading -> the configs of Kafka to list below it."""
 
     title: str
     schema: ObjectSchema
@@ -29,7 +30,7 @@ class Page:
     rules: tuple[str, ...]
     identity: str = ""
     resource: bool = True
-    topic_configs: bool = False
+    configs: Mapping[str, Iterable[ConfigKey]] = field(default_factory=dict)
 
 
 TOPIC_EXAMPLE = """\
@@ -99,6 +100,92 @@ resource "kafka_topic" "orders" {
 }
 """
 
+LEVEL_EXAMPLES = {
+    "kafka_broker_config": """\
+provider "kafka" {
+  bootstrap_servers = ["kafka-1:9092"]
+}
+
+resource "kafka_broker_config" "first" {
+  broker_id = 1
+
+  config = {
+    "background.threads"                      = 16
+    "listener.name.tls.ssl.keystore.type"     = "PKCS12"
+    "listener.name.tls.ssl.keystore.location" = "/etc/kafka/first.p12"
+  }
+
+  secret_config = {
+    "listener.name.tls.ssl.keystore.password" = secret_env("KEYSTORE_PASSWORD")
+  }
+  secret_config_version = "2026-01"
+}
+""",
+    "kafka_cluster_config": """\
+provider "kafka" {
+  bootstrap_servers = ["kafka-1:9092"]
+}
+
+resource "kafka_cluster_config" "all" {
+  config = {
+    "log.cleanup.policy" = ["delete", "compact"]
+    "log.retention.ms"   = retention("30d")
+    "message.max.bytes"  = 2000000
+  }
+}
+""",
+    "kafka_group_config": """\
+provider "kafka" {
+  bootstrap_servers = ["kafka-1:9092"]
+}
+
+resource "kafka_group_config" "payments" {
+  group  = "payments"
+  config = { "consumer.session.timeout.ms" = 50000 }
+}
+""",
+    "kafka_client_metrics": """\
+provider "kafka" {
+  bootstrap_servers = ["kafka-1:9092"]
+}
+
+resource "kafka_client_metrics" "shop" {
+  name = "shop-producers"
+  config = {
+    "interval.ms" = 60000
+    "match"       = ["client_id=shop-.*"]
+    "metrics"     = ["org.apache.kafka.producer."]
+  }
+}
+""",
+}
+
+LEVEL_RULES = (
+    "The object is there when it has a config of its own, and gone when it has none.",
+    "`config` is the whole truth: one that is set at this level and not in it is shown as removed, "
+    'with the value that takes effect then. `config_mode = "additive"` leaves others alone, and '
+    "so do `lifecycle.ignore_changes` and a null.",
+    "Values are compared after parsing, lists in their order unless it has no meaning.",
+    "A value of the wrong type or out of range is a fault of the plan; the broker checks the rest "
+    "in the dry run.",
+)
+BROKER_RULES = (
+    *LEVEL_RULES,
+    "A config that brokers read only when they start is refused: it needs a restart.",
+    "Replication throttles (`*.replication.throttled.rate`) stay unless they are declared: tools "
+    "that move replicas set them.",
+    "A broker tells neither passwords nor the value of a config that it does not know, such as a "
+    "plugin's. They go into `secret_config`, and plans show that they are set and nothing more. An "
+    "undeclared one that would be removed is named in a warning, since nobody could bring it back.",
+    "Kafka keeps secrets that are set so in its metadata log without encryption.",
+)
+
+
+def modes(*wanted: Mode) -> list[ConfigKey]:
+    """The configs of brokers that may be changed so."""
+    return [known.key for known in broker_keys().values() if known.mode in wanted]
+
+
 PAGES: Mapping[str, Page] = {
     "kafka_topic": Page(
         title="kafka_topic",
@@ -130,7 +217,7 @@ PAGES: Mapping[str, Page] = {
             "Two names that differ only in `.` and `_` collide in Kafka's metrics: blocked.",
         ),
         identity="name",
-        topic_configs=True,
+        configs={"Topic configs": TOPIC_KEYS.values()},
     ),
     "kafka_topic_config": Page(
         title="kafka_topic_config",
@@ -151,6 +238,50 @@ PAGES: Mapping[str, Page] = {
         ),
         identity="topic",
     ),
+    "kafka_broker_config": Page(
+        title="kafka_broker_config",
+        schema=PROVIDER.types["kafka_broker_config"].schema,
+        intro="It is read from that broker and sent to it; while it is down, nothing is planned.",
+        example=LEVEL_EXAMPLES["kafka_broker_config"],
+        rules=BROKER_RULES,
+        identity="broker_id",
+        configs={
+            "For one broker or for all": modes(Mode.CLUSTER),
+            "For one broker": modes(Mode.BROKER),
+            "For one listener, with `listener.name.LISTENER.` in front": modes(Mode.LISTENER),
+        },
+    ),
+    "kafka_cluster_config": Page(
+        title="kafka_cluster_config",
+        schema=PROVIDER.types["kafka_cluster_config"].schema,
+        intro="There is one in a cluster.",
+        example=LEVEL_EXAMPLES["kafka_cluster_config"],
+        rules=(
+            *BROKER_RULES,
+            "On clusters with eligible leader replicas (KIP-966) `min.insync.replicas` is set from "
+            "the beginning and cannot be removed; it stays unless it is declared.",
+            "The broker that gets the request checks it; others may have other static configs.",
+        ),
+        configs={"For all brokers": modes(Mode.CLUSTER)},
+    ),
+    "kafka_group_config": Page(
+        title="kafka_group_config",
+        schema=PROVIDER.types["kafka_group_config"].schema,
+        intro="Needs Kafka 4.0 or newer.",
+        example=LEVEL_EXAMPLES["kafka_group_config"],
+        rules=LEVEL_RULES,
+        identity="group",
+        configs={"Group configs": GROUP_KEYS.values()},
+    ),
+    "kafka_client_metrics": Page(
+        title="kafka_client_metrics",
+        schema=PROVIDER.types["kafka_client_metrics"].schema,
+        intro="Needs Kafka 3.7 or newer, and a metrics reporter on the brokers that takes them.",
+        example=LEVEL_EXAMPLES["kafka_client_metrics"],
+        rules=LEVEL_RULES,
+        identity="name",
+        configs={"Subscriptions": METRICS_KEYS.values()},
+    ),
     "provider": Page(
         title="provider kafka",
         schema=PROVIDER.config,
@@ -162,6 +293,13 @@ PAGES: Mapping[str, Page] = {
             "sensitive variable, and no literal. It is read before connecting and never stored.",
             "With a user name and nothing said about TLS the protocol is SASL_SSL: a password "
             "does not travel in the clear by omission. TLS is always verified.",
+            '`sasl_mechanism = "oauthbearer"` logs in with a token: from `sasl_token_url` by the '
+            "client credentials grant (RFC 6749), or from `sasl_token_file`, which must hold a "
+            "JSON web token. It is fetched again when a fifth of its life is left. The endpoint is "
+            "verified as brokers are, and may have the authority of `ca_cert`; redirections are "
+            "not followed.",
+            "A connection that fails says within ten seconds why, and what to change: the login, "
+            "the mechanism, the certificate, the protocol of that port, the token.",
             "The first apply binds the state to the cluster id. Later runs refuse to go on if "
             "`bootstrap_servers` leads to another cluster (exit 4).",
             "`protect_topics = false` concerns topics that are created or changed under it; rows "
@@ -215,11 +353,11 @@ def _page(page: Page) -> Iterator[str]:
         yield ""
     yield "## Rules\n"
     yield from (f"- {rule}" for rule in page.rules)
-    if page.topic_configs:
-        yield "\n## Topic configs\n"
+    for heading, keys in page.configs.items():
+        yield f"\n## {heading}\n"
         yield "Those of Kafka 4.3. The broker's own limits have the last word in the dry run.\n"
         yield "| name | type | values | Kafka's default |\n|---|---|---|---|"
-        yield from map(_config_row, TOPIC_KEYS.values())
+        yield from map(_config_row, keys)
 
 
 def _table(attributes: Iterable[Attribute]) -> Iterator[str]:

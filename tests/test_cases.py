@@ -32,6 +32,7 @@ from kafkaform.core.canonical import dumps
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.errors import ConfigurationError, KafkaformError, exit_code
 from kafkaform.core.progress import silent
+from kafkaform.core.value import FrozenMap
 from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.provider.registry import Registry
@@ -39,6 +40,8 @@ from kafkaform.render.diagnostics import render_diagnostics
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.markdown import markdown
+from kafkaform_providers.kafka.acls import KIND as ACLS
+from kafkaform_providers.kafka.acls import acl_of_key
 from kafkaform_providers.kafka.canonical import config_map
 from kafkaform_providers.kafka.memory import (
     MemoryProvider,
@@ -47,15 +50,28 @@ from kafkaform_providers.kafka.memory import (
     Topic,
     refused,
 )
+from kafkaform_providers.kafka.memory.config_kinds import configs_of
+from kafkaform_providers.kafka.memory.scram import Credential
 from kafkaform_providers.kafka.memory.topics import key, placed
+from kafkaform_providers.kafka.quotas import KIND as QUOTAS
+from kafkaform_providers.kafka.scram import KIND as LOGINS
 
 from .model.store import Fate, MemoryBackend, MemorySink
 
+LOGIN_READS = "DescribeUserScramCredentials"
 FOLDER = Path(__file__).parent / "cases"
 CASES = sorted(path.parent for path in FOLDER.glob("*/main.kf.hcl"))
 GOLDEN = ("plan.json", "plan.txt", "plan.md", "errors.txt")
 UPDATE = os.environ.get("KAFKAFORM_UPDATE_GOLDEN") == "1"
-READS = ("ListTopics", "DescribeTopics", "DescribeClientQuotas")
+READS = (
+    "ListTopics",
+    "DescribeTopics",
+    "DescribeClientQuotas",
+    "DescribeAcls",
+    LOGIN_READS,
+    "DescribeConfigs",
+    "ListConfigResources",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +84,14 @@ class Flags:
     max_deletes: int | None = None
     destroy: bool = False
     fail_on: Sequence[str] = ()
+    accept: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def options(self) -> Options:
         mode = Mode.DESTROY if self.destroy else Mode.NORMAL
         globs = (tuple(self.target), tuple(self.exclude), tuple(self.adopt))
-        return Options(mode, *globs, self.max_deletes)
+        return Options(mode, *globs, self.max_deletes, tuple(self.accept))
 
     @property
     def inputs(self) -> Inputs:
@@ -94,9 +111,14 @@ def cluster_of(
     users: Mapping[str, Sequence[Sequence[str]]] | None = None,
     errors: Mapping[str, int] | None = None,
     topics: Mapping[str, Mapping[str, Any]] | None = None,
+    acls: Sequence[str] = (),
+    quotas: Mapping[str, Mapping[str, int]] | None = None,
+    logins: Mapping[str, int] | None = None,
+    configs: Mapping[str, Mapping[str, Mapping[str, str]]] | None = None,
 ) -> SimulatedCluster:
     """partitions, replication_factor: the brokers' defaults; users: name -> [operation,
-    resource] pairs; errors: topic -> error code of every read of it."""
+    resource] pairs; errors: topic -> error code of every read of it; acls: live rules by key;
+    quotas: limits by key; logins: iterations by key; configs: kind -> key -> configs."""
     cluster = SimulatedCluster(brokers=brokers, clock=SimulatedClock(), cluster_id=cluster_id)
     cluster.default_partitions = partitions
     cluster.default_replication_factor = replication_factor
@@ -106,6 +128,11 @@ def cluster_of(
     for name, code in (errors or {}).items():
         cluster.faults.schedule(refused(code, name), "DescribeTopics", times=100)
     cluster.commit({key(n): topic_of(n, cluster, **said) for n, said in (topics or {}).items()})
+    cluster.commit({(ACLS, rule): acl_of_key(rule) for rule in acls})
+    cluster.commit({(QUOTAS, entity): FrozenMap(said) for entity, said in (quotas or {}).items()})
+    cluster.commit({(LOGINS, user): Credential(n, "") for user, n in (logins or {}).items()})
+    for kind, objects in (configs or {}).items():
+        cluster.commit({(kind, name): configs_of(kind, said) for name, said in objects.items()})
     return cluster
 
 

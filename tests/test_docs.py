@@ -150,7 +150,7 @@ def test_every_command_line_shown_can_be_typed(path: Path) -> None:
 
 def test_the_command_check_sees_what_is_wrong() -> None:
     """A flag or command that is not there fails the check above."""
-    for wrong in (["plan", "--nonsense"], ["nonsense"], ["state", "nonsense"], ["import", "a"]):
+    for wrong in (["plan", "--nonsense"], ["nonsense"], ["state", "nonsense"], ["state", "mv", "a"]):
         with pytest.raises((typer.TyperException, typer.Exit)):
             parse(wrong)
 

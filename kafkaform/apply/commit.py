@@ -16,13 +16,13 @@ GONE = (Action.DELETE, Action.FORGET)
 def committed(
     row: Row | None, change: Change, paths: tuple[Path, ...], outcome: Outcome, seq: int
 ) -> Row | None:
-    """The row after one applied step; None if the row goes.
+    """The row after one applied step; None if the row goes: what nobody owns has none.
 
     paths: what the step made true (empty for a change without steps); seq: of the audit record
     that proves it, which becomes the row's origin if this run made, adopted or imported the
     object.
     """
-    if change.action in GONE:
+    if change.action in GONE or not change.row_after.owners:
         return None
     taken = change.action is Action.CREATE or change.adopts
     incarnation = outcome.incarnation or change.incarnation

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..audit.index import Index
-from ..core.change import Action, Change
+from ..core.change import Action, Change, Path
 from ..core.errors import PlanRefused
 from ..core.resource import Absent, Failed, Hidden, Identity, Observed, Reading
 from ..core.value import EMPTY, FrozenMap
@@ -177,17 +177,27 @@ def _live_problem(
     facts = sessions[change.identity.instance].facts
     live = canonical(reading, types[change.identity.kind], facts)
     written = {path for step in change.steps if step.id in applied for path in step.paths}
-    return _difference(change, live, written)
+    # What a step of this run left for another that waits for it is on no record.
+    halfway = {
+        path
+        for step in change.steps
+        if step.id not in applied and any(need in applied for need in step.after)
+        for path in step.paths
+    }
+    return _difference(change, live, written, halfway)
 
 
-def _difference(change: Change, live: Observed, written: Collection[tuple[str, ...]]) -> str | None:
+def _difference(
+    change: Change, live: Observed, written: Collection[Path], halfway: Collection[Path]
+) -> str | None:
     """The first path of the touched attributes that is neither as planned nor as we wrote it."""
     names = {item.path[0] for item in change.paths}
     before, after = flatten(change.before), flatten(change.after or EMPTY)
     now = {p: v for p, v in flatten(live.attributes).items() if p[0] in names}
     managed = set(change.before or EMPTY)
+    others = live.foreign - before.keys() - after.keys()
     for path in sorted(now.keys() | {p for p in before if p[0] in names}):
-        if path[0] not in managed:
+        if path[0] not in managed or path in halfway or path in others:
             continue
         if now.get(path) == before.get(path):
             continue

@@ -23,7 +23,7 @@ class Judgement(StrEnum):
     STARTED = "started"  # done as soon as the move that runs has ended
     NOT_YET = "not_yet"
     OTHER = "other"  # neither pre-image nor target: somebody else was there
-    UNKNOWN = "unknown"  # hidden or failed
+    UNKNOWN = "unknown"  # hidden or failed, or nothing that can be read tells
 
 
 HAPPENED = frozenset({Judgement.DONE, Judgement.STARTED})
@@ -49,6 +49,14 @@ def judge(
     return coming
 
 
+def untellable(change: Change, step: Step) -> bool:
+    """True if all that this step writes is hidden data (a new password), so that an object that
+    is there looks the same before and after it."""
+    if change.action is not Action.UPDATE:
+        return False
+    return _agree(step.paths, flatten(change.before), flatten(change.after))
+
+
 def canonical(reading: Observed, kind: ResourceType, facts: Facts) -> Observed:
     """The reading with attributes in their one spelling, as they will be once it has moved."""
     return replace(reading, attributes=kind.canonical(destination(reading), facts))
@@ -64,10 +72,14 @@ def _compared(change: Change, step: Step, live: Observed) -> Judgement:
     if change.action is Action.CREATE:
         done = change.after is not None and made_by(change.after, live)
         return Judgement.DONE if done else Judgement.OTHER
+    if untellable(change, step):
+        return Judgement.UNKNOWN
     now, after, before = flatten(live.attributes), flatten(change.after), flatten(change.before)
     if _agree(step.paths, now, after):
         return Judgement.DONE
-    return Judgement.NOT_YET if _agree(step.paths, now, before) else Judgement.OTHER
+    # A step that waited for another of its change starts from what that one left.
+    not_yet = step.after or _agree(step.paths, now, before)
+    return Judgement.NOT_YET if not_yet else Judgement.OTHER
 
 
 def _agree(paths: tuple[Path, ...], one: dict[Path, Value], other: dict[Path, Value]) -> bool:

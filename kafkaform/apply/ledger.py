@@ -4,6 +4,7 @@ Order is everything: an intent is durable before its request leaves, an outcome 
 state that follows from it, and each success is in the state before the next batch leaves. An
 obligation stands before the outcome that opens it, in one append: whatever a crash leaves of
 that, no started work is without its obligation. One without its outcome is of an open intent.
+What a step sets and must undo (`Step.owes`) is owed from the append of its intent on.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ..core.change import Action, Change, Evidence, Repeat, Request, Step
 from ..core.dataclass import dataclass
 from ..core.errors import StorageError
 from ..core.head import Head
-from ..core.resource import MOVE, Identity
+from ..core.resource import MOVE, THROTTLE, Identity
 from ..core.value import EMPTY, FrozenMap
 from ..plan.model import Plan
 from ..state.backend import Backend
@@ -66,8 +67,10 @@ class Ledger:
     obligations: tuple[Record, ...] = ()
 
     def intend(self, plan: Plan, results: Sequence[Result]) -> None:
-        """Make the intents of these steps durable, together."""
-        self.journal.write_all([(Kind.INTENT, self._intent(plan, r)) for r in results])
+        """Make the intents of these steps durable, together, after what they will owe."""
+        opened = self._owed_first(plan, results)
+        intents = [(Kind.INTENT, self._intent(plan, r)) for r in results]
+        self.obligations += self.journal.write_all([*opened, *intents])[: len(opened)]
 
     def record(self, plan: Plan, results: Sequence[Result]) -> None:
         """Make outcomes durable, then the state that follows from them."""
@@ -88,6 +91,15 @@ class Ledger:
         self.obligations += records[: len(opened)]
         ends = zip(results, records[len(opened) :], strict=True)
         self.save(taken_in(self.state, plan, list(ends)))
+
+    def _owed_first(self, plan: Plan, results: Sequence[Result]) -> list[tuple[Kind, FrozenMap]]:
+        owed = self.owed
+        return [
+            (Kind.OBLIGATION, obligation_body(self._subject(plan, r), ticket, THROTTLE))
+            for r in results
+            if (ticket := r.step.owes) is not None
+            and (r.step.identity.instance, ticket) not in owed
+        ]
 
     def _opened(self, plan: Plan, results: Sequence[Result]) -> list[tuple[Kind, FrozenMap]]:
         """The obligations of what these steps started, but of work that is owed already."""

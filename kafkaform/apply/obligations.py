@@ -2,6 +2,8 @@
 
 A started move is an obligation from the record that opens it to the one that discharges it
 (architecture §4.7). Nothing here waits for a move or stops one; a step with another target does.
+A throttle is owed from before it is set, and the session that is asked about it removes it once
+its move has ended.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from ..audit.event import Record
 from ..core.change import Outcome, OutcomeStatus
 from ..core.dataclass import replace
+from ..core.resource import THROTTLE
 from ..provider.contract import Session
 from .ledger import Ledger
 from .report import Result, Work, WorkKey, work_key
@@ -21,6 +24,12 @@ _STANDS = {
     OutcomeStatus.STARTED: "still runs",
     OutcomeStatus.FAILED: "ended short of its target",
     OutcomeStatus.UNKNOWN: "could not be asked about",
+}
+_THROTTLE_STANDS = {
+    OutcomeStatus.APPLIED: "is removed",
+    OutcomeStatus.STARTED: "stays until the move has ended",
+    OutcomeStatus.FAILED: "was not removed",
+    OutcomeStatus.UNKNOWN: "could not be removed yet",
 }
 
 
@@ -44,17 +53,21 @@ def follow_up(
 ) -> tuple[Work, ...]:
     """Ask once, at the end of a run: a short move has ended by now, the others go on alone.
 
-    What ended becomes the result of the step that started it; work of earlier runs that ended is
-    returned.
+    What ended becomes the result of the step that started it, and how far the others are its
+    note; work of earlier runs that ended is returned.
     """
     asked = ask(ledger.obligations, sessions)
     with stop.writing():
         ledger.discharge(asked)
     ends, owed = {work_key(w.obligation): w.outcome for w in asked}, ledger.owed
     for step_id, result in results.items():
-        if result.outcome.ticket is not None and result.work not in owed:
-            end = ends.get(result.work)
+        if result.outcome.ticket is None:
+            continue
+        end = ends.get(result.work)
+        if result.work not in owed:
             results[step_id] = replace(result, outcome=_as_ended(result.outcome, end))
+        elif end is not None:
+            results[step_id] = replace(result, outcome=replace(result.outcome, note=end.note))
     return tuple(w for w in asked if w.ended and w.obligation.run != ledger.journal.run)
 
 
@@ -69,7 +82,10 @@ def told(work: Work) -> str:
     """One sentence for people."""
     body, fault = work.obligation.body, work.outcome.fault
     why = f": {fault.message} ({fault.code})" if fault else ""
+    far = f": {work.outcome.note}" if work.outcome.note else ""
+    throttle = body["what"] == THROTTLE
+    stands = (_THROTTLE_STANDS if throttle else _STANDS)[work.outcome.status]
     return (
         f"{body['address']}: the {body['what']} {body['ticket']} that run {work.obligation.run} "
-        f"started {_STANDS[work.outcome.status]}{why}."
+        f"{'set' if throttle else 'started'} {stands}{far}{why}."
     )

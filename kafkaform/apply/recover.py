@@ -5,11 +5,15 @@ intent may have no outcome: the live object is read until it shows the target, o
 operation timeout has passed since the intent and its pre-image is proof. Then work that earlier
 runs started is asked about. Recovery writes `recover` and `discharged` records and state only;
 run twice, it finds nothing to do the second time.
+
+Hidden data (a password) cannot be read back. An intent that only writes such data stays open
+until nobody needs to know what became of it: the same approval is resumed, which sends the same
+version of the secret once more, or the configuration asks for another version, or for none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ..audit.event import Record, seconds
 from ..audit.index import Index, of_run
@@ -24,8 +28,9 @@ from ..plan.codec import from_data
 from ..plan.diff import flatten
 from ..plan.model import Plan
 from ..provider.contract import ResourceType, Session
+from ..state.model import State
 from .freshness import refuse_other_cluster
-from .judge import HAPPENED, judge
+from .judge import HAPPENED, judge, untellable
 from .ledger import Ledger, bookkeeping, taken_in
 from .obligations import ask
 from .report import Result, Work
@@ -36,13 +41,15 @@ UNKNOWN = OutcomeStatus.UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What recovery may look at. declared: what the configuration wants today."""
+    """What recovery may look at. declared: what the configuration wants today; resumed: ids of
+    the runs whose approval is being applied again, which sends all that they have not done."""
 
     sessions: Mapping[str, Session]
     types: Mapping[str, ResourceType]
     declared: Mapping[Identity, Declared]
     clock: Clock
     report: ReportTo
+    resumed: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,7 @@ def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
                 still_open.extend(result for _, result in pairs)
                 continue
             refuse_other_cluster(plan, instance, world.sessions[instance])
-            settled = _settled(pairs, world.sessions[instance], world)
+            settled = _settled(pairs, world.sessions[instance], world, ledger.state)
             done = [result for result in settled if result.outcome.status is not UNKNOWN]
             ledger.close(plan, done, run)
             closed.extend(done)
@@ -146,21 +153,29 @@ def _by_instance(plan: Plan, records: Iterable[Record]) -> dict[str, list[Pair]]
     return groups
 
 
-def _settled(pairs: list[Pair], session: Session, world: World) -> list[Result]:
+def _settled(pairs: list[Pair], session: Session, world: World, state: State) -> list[Result]:
     """First what needs no waiting, then the rest until its deadline has passed."""
     asked = [r for _, r in pairs if r.change.steps]
     readings = session.read(sorted({r.step.identity for r in asked})) if asked else {}
     known = {r.step.id: replace(r, outcome=_applied(r)) for _, r in pairs if not r.change.steps}
+    again = {record.body["step"] for record, _ in pairs if of_run(record) in world.resumed}
     for result in asked:
-        outcome = _at_once(result, readings[result.step.identity], session, world)
-        if outcome is not None:
-            known[result.step.id] = replace(result, outcome=outcome)
+        reading = readings[result.step.identity]
+        if result.step.id in again and untellable(result.change, result.step):
+            known[result.step.id] = _superseded(result, "the same approval sends it once more")
+        elif _at_once(result, reading, session, world):
+            known[result.step.id] = _superseded(result, "the next plan makes it so again")
     waiting = [r for r in asked if r.step.id not in known]
     sent = max(seconds(record.time) for record, _ in pairs)
     left = sent + patience(session.facts) - world.clock.now()
     deadline = world.clock.monotonic() + max(0.0, min(left, patience(session.facts)))
     slow = settle(waiting, session, world.types, deadline, world.clock)
     known.update({result.step.id: result for result in slow})
+    moot = [result for result in slow if _is_moot(result, world, state)]
+    if moot:
+        # What may still land must not land after what is sent instead.
+        world.clock.sleep(max(0.0, deadline - world.clock.monotonic()))
+    known.update({r.step.id: _superseded(r, "it is not wanted any more") for r in moot})
     return [known[result.step.id] for _, result in pairs]
 
 
@@ -168,22 +183,39 @@ def _applied(result: Result) -> Outcome:
     return Outcome(result.step.id, OutcomeStatus.APPLIED)
 
 
-def _at_once(result: Result, reading: Reading, session: Session, world: World) -> Outcome | None:
+def _superseded(result: Result, why: str) -> Result:
+    fault = Fault("SUPERSEDED", why, FaultClass.NOT_APPLIED)
+    return replace(result, outcome=Outcome(result.step.id, OutcomeStatus.FAILED, fault=fault))
+
+
+def _at_once(result: Result, reading: Reading, session: Session, world: World) -> bool:
     """A safe step that the configuration still wants needs no waiting: whatever became of it,
     the plan that follows asks for the same values and sending them twice does no harm
     (architecture §4.7)."""
     step, change = result.step, result.change
     kind = world.types[step.identity.kind]
     if step.repeat is not Repeat.SAFE or not isinstance(reading, Observed):
-        return None
+        return False
     if judge(change, step, reading, kind, session.facts) in HAPPENED:
-        return None
+        return False
     item = world.declared.get(step.identity)
     if item is None or change.after is None:
-        return None
+        return False
+    if item.secret_version != change.row_after.secret_version:
+        return False
     today = flatten(kind.target(item.attributes, reading, session.facts, False))
     after = flatten(change.after)
-    if any(today.get(path) != after.get(path) for path in step.paths):
-        return None
-    superseded = Fault("SUPERSEDED", "the next plan makes it so again", FaultClass.NOT_APPLIED)
-    return Outcome(step.id, OutcomeStatus.FAILED, fault=superseded)
+    return all(today.get(path) == after.get(path) for path in step.paths)
+
+
+def _is_moot(result: Result, world: World, state: State) -> bool:
+    """True for hidden data that stays unknown and that nobody needs to know: the next plan sends
+    another version of it, or no block wants it any more."""
+    change, row = result.change, state.objects.get(result.step.identity)
+    if result.outcome.status is not UNKNOWN or not untellable(change, result.step):
+        return False
+    item = world.declared.get(result.step.identity)
+    if item is None:
+        return True
+    told = (None, change.row_after.secret_version, row.secret_version if row else None)
+    return item.secret_version not in told

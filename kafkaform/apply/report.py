@@ -13,6 +13,7 @@ from ..core.errors import (
     KafkaformError,
     OutcomeUnknown,
 )
+from .judge import untellable
 from .verify import Invisible
 
 GOOD = (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
@@ -81,8 +82,7 @@ class Report:
         unknown = self.count(OutcomeStatus.UNKNOWN)
         if unknown:
             return OutcomeUnknown(
-                f"the outcome of {_steps(unknown)} is not known yet",
-                "Run `kafkaform apply` again: it reads them first and recovers.",
+                f"the outcome of {_steps(unknown)} is not known yet", self._resolving()
             )
         if self.stopped is not None:
             return self.stopped
@@ -93,6 +93,16 @@ class Report:
             parts += [f"{_steps(skipped)} not sent"] if skipped else []
             return AppliedInPart(", ".join(parts), NEXT)
         return None
+
+    def _resolving(self) -> str:
+        """How the unknown outcomes become known."""
+        unknown = [r for r in self.results if r.outcome.status is OutcomeStatus.UNKNOWN]
+        if not all(untellable(result.change, result.step) for result in unknown):
+            return "Run `kafkaform apply` again: it reads them first and recovers."
+        return (
+            "Nobody can read whether the secret arrived. Apply the same approval again (`kafkaform "
+            "apply --expect APPROVAL`), which sends it once more, or give it another version."
+        )
 
 
 def _steps(number: int) -> str:

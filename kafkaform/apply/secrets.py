@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..core.diagnostics import Diagnostic, Severity
@@ -33,9 +33,9 @@ def references(value: Any) -> Iterator[SecretRef]:
             yield from references(item)
 
 
-def in_plan(plan: Plan) -> frozenset[SecretRef]:
-    """The secrets that the plan's requests need."""
-    steps = (step for change in plan.effective for step in change.steps)
+def in_plan(plan: Plan, done: Container[str] = ()) -> frozenset[SecretRef]:
+    """The secrets that the plan's requests need. done: ids of steps that are not sent again."""
+    steps = (step for change in plan.effective for step in change.steps if step.id not in done)
     return frozenset(ref for step in steps for ref in references(step.payload))
 
 

@@ -4,6 +4,7 @@ A lost answer leaves three possibilities: it happened, it will happen, it never 
 operation timeout (plus a margin for clocks) has passed since the intent, only the target seen
 at every live broker is an answer (one broker may show a past that looks like the target); after
 it the pre-image is one too. A move to the target that runs is the target seen, and has started.
+What only writes hidden data cannot be read back: it stays unknown, without waiting.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ..core.change import Action, Outcome, OutcomeStatus, Step
 from ..core.clock import Clock
 from ..core.resource import Facts, Fault, FaultClass, Identity, Observed, Reading
 from ..provider.contract import ResourceType, Session
-from .judge import HAPPENED, Judgement, judge
+from .judge import HAPPENED, Judgement, judge, untellable
 from .report import Result
 
 MARGIN_SECONDS = 5.0
@@ -72,11 +73,13 @@ def _decide(
     """The outcome that these readings prove, or None: ask again."""
     step, change = result.step, result.change
     kind, facts = types[step.identity.kind], session.facts
+    live = [r for r in readings if isinstance(r, Observed)]
+    if live and untellable(change, step):
+        return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=result.outcome.fault)
     said = {judge(change, step, reading, kind, facts) for reading in readings}
     if change.action is not Action.DELETE or Judgement.DONE not in said:
         # An absence must be seen at every broker; for anything else one that answers will do.
         said.discard(Judgement.UNKNOWN)
-    live = [r for r in readings if isinstance(r, Observed)]
     if change.action is Action.DELETE and said == {Judgement.DONE}:
         return Outcome(step.id, OutcomeStatus.APPLIED)
     if said <= HAPPENED and len({r.incarnation for r in live}) == 1:

@@ -13,6 +13,7 @@ from ..core.clock import Clock
 from ..core.dataclass import dataclass
 from ..core.progress import Progress, Report
 from ..core.resource import Absent, Facts, Identity, Observed, Reading
+from ..core.value import EMPTY
 from ..plan.diff import flatten
 from ..plan.lifecycle import made_by
 from ..provider.contract import ResourceType, Session
@@ -95,6 +96,9 @@ def visible(
         return isinstance(reading, Absent) or (
             isinstance(reading, Observed) and reading.incarnation != change.incarnation
         )
+    if change.action is Action.UPDATE and isinstance(reading, Absent) and incarnation is None:
+        # What is only its configs is not there any more when the last one was removed.
+        reading = Observed(change.identity, EMPTY)
     if not isinstance(reading, Observed) or change.after is None:
         return False
     if incarnation is not None and reading.incarnation != incarnation:

@@ -6,16 +6,17 @@ from __future__ import annotations
 import socket
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from .. import __version__
 from ..apply.execute import Run, execute
 from ..apply.freshness import refuse_if_stale, refuse_unproven_deletes
+from ..apply.judge import untellable
 from ..apply.ledger import Ledger
 from ..apply.obligations import told
-from ..apply.preflight import dry_run, refuse
+from ..apply.preflight import checked, refuse
 from ..apply.recover import World, recover
-from ..apply.report import Report, Work
+from ..apply.report import Report, Result, Work
 from ..apply.secrets import in_plan, resolve
 from ..apply.stop import Stop, listening
 from ..apply.verify import verify
@@ -31,22 +32,21 @@ from ..audit.event import (
 )
 from ..audit.index import Index
 from ..audit.journal import Journal
-from ..core.change import Outcome, OutcomeStatus, Verdict
+from ..core.change import Change, Outcome, OutcomeStatus, Verdict
 from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostics
-from ..core.errors import Blocked, Interrupted, KafkaformError, OutcomeUnknown
+from ..core.errors import Blocked, Interrupted, KafkaformError, OutcomeUnknown, PlanRefused
 from ..core.resource import InstanceWorld
 from ..core.value import FrozenMap
 from ..plan.approval import change_digest
 from ..plan.build import reviewed
-from ..plan.codec import to_data
-from ..plan.lower import lower, needs
-from ..plan.model import Plan
+from ..plan.codec import from_data, to_data
+from ..plan.model import Mode, Plan
 from ..plan.observe import Look
 from ..provider.contract import Session
 from ..render.text import count, inline
 from ..state.edit import with_outputs
-from .choosing import choose
+from .choosing import choose, resumed
 from .configuration import recorded_outputs
 from .planning import refuse_if_blocked
 from .scene import Applied, Ask, Scene, Screen
@@ -77,13 +77,14 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
         state = replace(before, lineage=lineage, kafkaform_version=__version__)
         journal = Journal(space.sink, space.clock, run, who(), state.lineage)
         ledger = Ledger(space.backend, journal, state, loaded.version, found.obligations)
-        with connected(space, state, found) as sessions:
-            found = _recovered(space, found, ledger, sessions, screen)
+        with connected(space, state, found, ask.instance) as sessions:
+            found = _recovered(space, ask, found, ledger, sessions, screen)
             return _apply(Scene(space, ask, screen, sessions, ledger, found, before.lineage))
 
 
 def _recovered(
     space: Workspace,
+    ask: Ask,
     found: Index,
     ledger: Ledger,
     sessions: Mapping[str, Session],
@@ -92,18 +93,37 @@ def _recovered(
     """Close what earlier runs left open; the index of the log after that."""
     if not (found.open_intents or found.unsaved or found.obligations):
         return found
-    declared = {item.identity: item for item in space.desired.declared}
-    world = World(sessions, space.types, declared, space.clock, screen.progress)
+    wished = () if ask.options.mode is Mode.DESTROY else space.desired.declared
+    declared = {item.identity: item for item in wished}
+    again = resumed(ask, found)
+    world = World(sessions, space.types, declared, space.clock, screen.progress, again)
     recovered = recover(found, ledger, world)
     screen.recovered(recovered)
     _tell(screen, recovered.work)
     if recovered.open:
-        raise OutcomeUnknown(
-            f"{count(len(recovered.open), 'step')} of an earlier run cannot be read: "
-            + ", ".join(result.change.address for result in recovered.open[:5]),
+        raise _unresolved(recovered.open, found)
+    return read_log(space.sink, ledger.state)
+
+
+def _unresolved(left: Sequence[Result], found: Index) -> OutcomeUnknown:
+    """What nobody could find out, and what the user can do about it."""
+    hidden = [result for result in left if untellable(result.change, result.step)]
+    if hidden != list(left) or found.open_run is None or found.open_run.plan is None:
+        return OutcomeUnknown(
+            f"{count(len(left), 'step')} of an earlier run cannot be read: {_some(left)}",
             "Make them readable (brokers, rights), then run apply again. Nothing was sent.",
         )
-    return read_log(space.sink, ledger.state)
+    token = from_data(Plan, found.open_run.plan).token
+    return OutcomeUnknown(
+        f"an earlier run sent a secret, no answer came, and nobody can read whether it arrived: "
+        f"{_some(left)}",
+        f"Send the same once more with `kafkaform apply --expect {token}`, or give the secret "
+        "another version. Nothing was sent.",
+    )
+
+
+def _some(results: Sequence[Result]) -> str:
+    return ", ".join(result.change.address for result in results[:5])
 
 
 def _apply(scene: Scene) -> Applied:
@@ -119,7 +139,7 @@ def _apply(scene: Scene) -> Applied:
         return Applied(plan, scene.ledger.state, run, told=broken)
     how = _approved(scene, plan)
     _look_again(scene, plan, chosen.done)
-    secrets = resolve(in_plan(plan), scene.space.configuration.secret)
+    secrets = resolve(in_plan(plan, chosen.done), scene.space.configuration.secret)
     verdicts = _dry_run(scene, plan, chosen.done)
     _begin(scene, plan, how, verdicts)
     stop = Stop()
@@ -182,26 +202,46 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
     state, sessions = scene.ledger.state, scene.sessions
     written = {step_id: outcome.incarnation for step_id, outcome in done.items()}
     todo = [c for c in plan.effective if not c.steps or any(s.id not in done for s in c.steps)]
-    refuse_unproven_deletes(todo, state, scene.found)
+    if scene.ask.make is None:  # who named the object himself needs no record of it
+        refuse_unproven_deletes(todo, state, scene.found)
     refuse_if_stale(todo, sessions, scene.space.types, state, written)
     facts = {instance: session.facts for instance, session in sessions.items()}
     world = {instance: InstanceWorld(fact, {}) for instance, fact in facts.items()}
     providers = {i: p for i, p in scene.space.providers.items() if i in sessions}
-    again, _ = reviewed(plan.changes, providers, Look(sessions, world), facts)
-    new = [c for c, old in zip(again, plan.changes, strict=True) if c.blocked and not old.blocked]
+    look, accepted = Look(sessions, world), plan.options.accept
+    again, _ = reviewed(plan.changes, providers, look, facts, accepted)
+    _refuse_if_worse(plan.changes, again)
+
+
+def _refuse_if_worse(before: Sequence[Change], again: Sequence[Change]) -> None:
+    """Raises Blocked for a change that the plan did not know to be blocked, and PlanRefused for
+    one that would take more rights than the plan shows."""
+    new = [c for c, old in zip(again, before, strict=True) if c.blocked and not old.blocked]
     if new:
         raise Blocked(
             "the world changed since the plan: "
             + "; ".join(f"{c.address}: {c.blocked.reason}" for c in new if c.blocked),
             "Plan again.",
         )
+    lost = [
+        (change.address, loss)
+        for change, old in zip(again, before, strict=True)
+        for loss in change.losses
+        if loss not in old.losses
+    ]
+    if lost:
+        raise PlanRefused(
+            "the plan would take more rights than it shows: "
+            + "; ".join(f"{address}: {loss}" for address, loss in lost[:5])
+            + (" ..." if len(lost) > 5 else ""),
+            "Plan again and look at who loses what. Nothing was sent.",
+        )
 
 
 def _dry_run(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> Mapping[str, Verdict]:
-    """Pass 1: every step with nothing before it. One refusal, and nothing is sent."""
-    before = needs(plan.effective)
-    first = {step_id for step_id, need in before.items() if not need and step_id not in done}
-    verdicts = dry_run(lower(plan), first, scene.sessions, scene.screen.progress)
+    """Pass 1: rights of all steps, then every step with nothing before it. One refusal, and
+    nothing is sent."""
+    verdicts = checked(plan, done, scene.sessions, scene.space.clock, scene.screen.progress)
     refuse(verdicts, {step.id: step for change in plan.effective for step in change.steps})
     return verdicts
 

@@ -12,6 +12,7 @@ from ..apply.report import GOOD
 from ..apply.verify import visible
 from ..audit.chain import trusted
 from ..audit.event import Kind
+from ..audit.index import Index
 from ..core.change import Action, Change, Outcome, Step
 from ..core.dataclass import replace
 from ..core.errors import PlanRefused, UsageError
@@ -21,14 +22,32 @@ from ..plan.codec import decode, from_data
 from ..plan.drafts import ownership
 from ..plan.model import Plan
 from .planning import plan_now
-from .scene import Chosen, Scene
+from .scene import Ask, Chosen, Scene
+
+
+def resumed(ask: Ask, found: Index) -> frozenset[str]:
+    """Ids of the runs that this apply goes on with: those of the open run, if its approval is
+    the one that is asked for."""
+    open_run = found.open_run
+    if open_run is None or _wanted(ask, _saved(ask.plan_file)) != open_run.approval:
+        return frozenset()
+    return frozenset(run.run for run in found.runs.values() if run.approval == open_run.approval)
+
+
+def _wanted(ask: Ask, saved: Plan | None) -> str:
+    """The approval that is asked for by name; "" for whatever a new plan has."""
+    return saved.approval if saved else (ask.expect or "").partition(".")[0]
 
 
 def choose(scene: Scene) -> Chosen:
     """A saved plan, a resumed one, or a new one; with --expect only the reviewed one."""
     ask, found = scene.ask, scene.found
-    saved = _saved(ask.plan_file) if ask.plan_file else None
-    wanted = saved.approval if saved else (ask.expect or "").partition(".")[0]
+    if ask.make is not None:
+        plan = ask.make(scene)
+        scene.screen.plan(plan)
+        return Chosen(plan, {})
+    saved = _saved(ask.plan_file)
+    wanted = _wanted(ask, saved)
     if saved and ask.expect:
         _expected(saved, ask.expect)
     if wanted and found.open_run and found.open_run.approval == wanted and found.open_run.plan:
@@ -58,7 +77,9 @@ def choose(scene: Scene) -> Chosen:
     return Chosen(plan, {})
 
 
-def _saved(path: Path) -> Plan:
+def _saved(path: Path | None) -> Plan | None:
+    if path is None:
+        return None
     try:
         return decode(path.read_bytes(), str(path))
     except OSError as error:

@@ -184,11 +184,6 @@ def schemas(providers: Mapping[str, Provider]) -> Schemas:
             types[kind.name] = TypeInfo(kind.schema, kind.key, name, kind.expand)
         for source, schema in provider.data.items():
             data[source] = DataInfo(schema, name)
-        for later, schema in provider.later.items():
-            if later.startswith("data."):
-                data[later.removeprefix("data.")] = DataInfo(schema, name, supported=False)
-            else:
-                types[later] = TypeInfo(schema, lambda _: "", name, supported=False)
     infos = {name: ProviderInfo(one.config, one.check) for name, one in providers.items()}
     return Schemas(types, data, infos)
 

@@ -42,6 +42,22 @@ MaxDeletes = Annotated[
     int | None,
     typer.Option("--max-deletes", metavar="N", min=0, help="Allow at most this many deletions."),
 ]
+OPEN_ACCESS, UNPROVEN_ACCESS = "open-access", "unproven-access"
+"""What blocks a change and can be accepted (see `Block`)."""
+AcceptOpenAccess = Annotated[
+    bool,
+    typer.Option(
+        f"--accept-{OPEN_ACCESS}",
+        help="Delete the last ACL of a resource, although that may open it to everybody.",
+    ),
+]
+AcceptUnprovenAccess = Annotated[
+    bool,
+    typer.Option(
+        f"--accept-{UNPROVEN_ACCESS}",
+        help="Change ACLs, although the cluster decides otherwise than its ACLs say.",
+    ),
+]
 FailOn = Annotated[
     list[str],
     typer.Option(
@@ -63,3 +79,9 @@ AutoApprove = Annotated[
     bool, typer.Option("--auto-approve", "--force", help="Do not ask; apply what is planned.")
 ]
 Input = Annotated[bool, typer.Option("--input/--no-input", help="May questions be asked?")]
+
+
+def accepted(*, open_access: bool, unproven_access: bool) -> tuple[str, ...]:
+    """The waivers that these flags give."""
+    given = {OPEN_ACCESS: open_access, UNPROVEN_ACCESS: unproven_access}
+    return tuple(name for name, wanted in given.items() if wanted)

@@ -19,6 +19,7 @@ from ..syntax.scan import scan
 from ..syntax.source import Source
 from ..syntax.tokens import TRIVIA, Frame
 from .console import Console
+from .places import state_home
 
 Evaluate: TypeAlias = Callable[[str], tuple[str | None, Diagnostics]]
 """The text of an expression -> its value as HCL text, or None, and the faults."""
@@ -33,7 +34,7 @@ _STILL_OPEN = ('Unclosed "', "Unclosed heredoc", "Unclosed comment")
 
 def converse(evaluate: Evaluate, console: Console) -> int:
     """At a terminal: prompts, a history, and going on after errors. Always 0."""
-    with _interrupts(), _history(_history_file()):
+    with interrupts(), history(history_file("console")):
         waiting: list[str] = []
         while True:
             try:
@@ -101,7 +102,7 @@ def _answer(text: str, evaluate: Evaluate, console: Console) -> bool:
 
 
 @contextmanager
-def _interrupts() -> Iterator[None]:
+def interrupts() -> Iterator[None]:
     """Ctrl-C raises KeyboardInterrupt here instead of ending the program."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -110,14 +111,13 @@ def _interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _history_file() -> Path:
-    state = Path(os.environ.get("XDG_STATE_HOME", ""))  # the XDG specification: absolute or unset
-    base = state if state.is_absolute() else Path.home() / ".local/state"
-    return base / "kafkaform" / "console_history"
+def history_file(of: str) -> Path:
+    """Where the lines of a console or a shell are kept."""
+    return state_home() / f"{of}_history"
 
 
 @contextmanager
-def _history(file: Path) -> Iterator[None]:
+def history(file: Path) -> Iterator[None]:
     """Lines of earlier consoles, for the arrow keys; kept from other users, since people type
     secrets. Where nothing can be kept, nothing is."""
     try:

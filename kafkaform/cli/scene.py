@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -24,7 +24,8 @@ from .workspace import Workspace
 class Ask:
     """How this apply was asked for. plan_file: a saved plan; expect: a reviewed token; how: how
     it is approved if nobody is asked (`auto_approve`); wait: poll for visibility; confirm: the
-    cluster ids whose objects a destroy may delete; imported: (address, id) to record only."""
+    cluster ids whose objects a destroy may delete; imported: (address, id) to record only;
+    instance, make: the provider instance and the plan of a command that needs no block."""
 
     options: Options
     plan_file: Path | None = None
@@ -36,6 +37,8 @@ class Ask:
     command: str = "apply"
     confirm: tuple[str, ...] = ()
     imported: tuple[str, str] | None = None
+    instance: str | None = None
+    make: Callable[[Scene], Plan] | None = None
 
 
 class Screen(Protocol):

@@ -102,11 +102,14 @@ def root(
         ) from None
 
 
-def typed(arguments: Sequence[str], console: Console) -> int:
-    """Run one command line; the exit code of a wrong one is 1."""
+def typed(arguments: Sequence[str], console: Console, kept: object = None) -> int:
+    """Run one command line; the exit code of a wrong one is 1. kept: what a shell hands to the
+    commands that are typed in it."""
     command = commands()
     try:
-        result = command.main(normalise(arguments, command), "kafkaform", standalone_mode=False)
+        result = command.main(
+            normalise(arguments, command), "kafkaform", standalone_mode=False, obj=kept
+        )
     except typer.TyperException as error:
         return _usage(console, error, command_path(arguments, command))
     return result if isinstance(result, int) else 0

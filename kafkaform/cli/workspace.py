@@ -92,9 +92,13 @@ def open_workspace(inputs: Inputs, state_file: Path | None = None) -> Workspace:
 
 
 @contextmanager
-def connected(space: Workspace, state: State, found: Index) -> Iterator[Mapping[str, Session]]:
-    """Sessions for every provider instance that is declared, recorded, or left open in the log."""
+def connected(
+    space: Workspace, state: State, found: Index, also: str | None = None
+) -> Iterator[Mapping[str, Session]]:
+    """Sessions for every provider instance that is declared, recorded, or left open in the log,
+    and for `also`."""
     used = {d.identity.instance for d in space.desired.declared}
+    used |= {also} if also is not None else set()
     used |= {identity.instance for identity in state.objects}
     left = (*found.open_intents, *found.unsaved, *found.obligations)
     used |= {str(record.body["instance"]) for record in left}

@@ -152,7 +152,7 @@ class Observed:
     own overrides, not inherited values); fallbacks: path ("config.retention.ms") -> the value
     that takes effect if that path is removed; moving: the target attributes while a move runs;
     details: shown, never compared; ticket: what `progress` and `cancel` call that move, the same
-    as the outcome that started it."""
+    as the outcome that started it; foreign: paths that others own unless they are declared."""
 
     identity: Identity
     attributes: FrozenMap
@@ -161,6 +161,7 @@ class Observed:
     fallbacks: FrozenMap = EMPTY
     details: FrozenMap = EMPTY
     ticket: str | None = None
+    foreign: frozenset[tuple[str, ...]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +258,7 @@ class Pending:
     time: seconds since the epoch when the intent became durable.
 
     Or long work that was not seen to end, or its throttle: action MOVE or THROTTLE, the ticket
-    as its step, no target."""
+    as its step, no target; note: how far it is, in words."""
 
     identity: Identity
     run: str
@@ -266,3 +267,4 @@ class Pending:
     target: FrozenMap
     time: float
     incarnation: str | None = None
+    note: str = ""

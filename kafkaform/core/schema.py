@@ -10,7 +10,8 @@ from .value import EMPTY, FrozenMap, Value
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """kind: string · number · bool · any · list · set · map · object · tuple.
+    """kind: string · number · bool · any · list · set · map · object · tuple, and in schemas text:
+    a string, for which a list of strings may be written that is joined with commas.
 
     element: of list, set and map; fields: of object (name -> Type); items: of tuple;
     optional: object fields that may be left out, with their default value.
@@ -51,6 +52,8 @@ class Type:
     def __str__(self) -> str:
         if self.element is not None:
             return f"{self.kind}({self.element})"
+        if self.kind == "text":
+            return "string"
         if self.kind == "object":
             inner = ", ".join(f"{name} = {kind}" for name, kind in self.fields.items())
             return f"object({{{inner}}})"
@@ -60,6 +63,7 @@ class Type:
 
 
 STRING, NUMBER, BOOL, ANY = Type("string"), Type("number"), Type("bool"), Type("any")
+TEXT = Type("text")
 
 
 def list_of(element: Type) -> Type:

@@ -378,11 +378,12 @@ def _secret(value: Val, attribute: Attribute, place: Place) -> Value:
 
 
 def drop_nulls(value: Val, kind: Type) -> Value:
-    """The core form of a fitted value; a map's null entries count as left out."""
+    """The core form of a fitted value. A map's null entries count as left out, unless they are
+    text or numbers: there the provider is told, since a config with null is one to leave alone."""
     if value.__class__ in _PLAIN:
         return value
-    if kind.kind == "map" and isinstance(value, MapVal):
-        element = kind.element or kind
+    element = kind.element or kind
+    if kind.kind == "map" and isinstance(value, MapVal) and element.kind not in ("text", "number"):
         kept = {n: v for n, v in value.fields.items() if not isinstance(unmark(v)[0], Null)}
         return FrozenMap({name: drop_nulls(kept[name], element) for name in sorted(kept)})
     return lower(value)

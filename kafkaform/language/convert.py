@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from ..core.schema import ANY, Type
+from ..core.schema import ANY, STRING, Type
 from ..core.value import FrozenMap, SecretRef, Value
 from .faults import ConvertFault, Deferred, Poisoned
 from .numbers import number_text, parse_number
@@ -41,13 +41,14 @@ _KINDS: Mapping[type[Composite], str] = {
     ObjectVal: "object",
     MapVal: "map",
 }
+_SCALARS = ("string", "text")
 _BOOLS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def convert(value: Val, want: Type) -> Val:
     """The value as this type. Raises ConvertFault, which never shows the value itself."""
     kind = want.kind
-    if kind == "any" or (kind == "string" and value.__class__ is str):
+    if kind == "any" or (kind in _SCALARS and value.__class__ is str):
         return value
     if isinstance(value, Marked):
         inner = convert(value.value, want)
@@ -83,6 +84,19 @@ def _string(value: Val, want: Type) -> Val:
     if isinstance(value, int | Decimal):
         return number_text(value)
     raise _refuse(value, want)
+
+
+def _text(value: Val, want: Type) -> Val:
+    """A string; the elements of a list are joined the way Kafka's configs list them."""
+    if not isinstance(value, ListVal | TupleVal):
+        return _string(value, want)
+    parts = [_at(index, item, STRING) for index, item in enumerate(value.items)]
+    for index, part in enumerate(parts):
+        if not isinstance(part, str):
+            raise _refuse(part, STRING).below(f"[{index}]")
+        if "," in part:
+            raise ConvertFault("an element with a comma would count as two").below(f"[{index}]")
+    return ",".join(map(str, parts))
 
 
 def _number(value: Val, want: Type) -> Val:
@@ -134,8 +148,8 @@ def _uniform(
     pairs = list(items)
     if not pairs:
         return plain(element), []
-    if element.kind == "string" and all(item.__class__ is str for _, item in pairs):
-        return element, [item for _, item in pairs]
+    if element.kind in _SCALARS and all(item.__class__ is str for _, item in pairs):
+        return plain(element), [item for _, item in pairs]
     if element == ANY:
         element = _common((type_of(item) for _, item in pairs), what)
     converted = [_at(key, item, element) for key, item in pairs]
@@ -198,6 +212,7 @@ def _tuple(value: Val, want: Type) -> Val:
 
 _CONVERSIONS: Mapping[str, Callable[[Val, Type], Val]] = {
     "string": _string,
+    "text": _text,
     "number": _number,
     "bool": _bool,
     "list": _sequence,

@@ -31,12 +31,10 @@ Raises KafkaformError."""
 
 @dataclass(frozen=True, slots=True)
 class DataInfo:
-    """What the language knows of a data source. provider: the name of its provider; supported:
-    whether it can be read yet."""
+    """What the language knows of a data source. provider: the name of its provider."""
 
     schema: ObjectSchema
     provider: str
-    supported: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +118,6 @@ def _instance(
     arguments = None if faults else evaluate_arguments(plan.arguments, env, site.report, what)
     if arguments is None:
         raise Poisoned
-    if not plan.info.supported:
-        raise EvalError(header(plan.block.block), f"{plan.name} cannot be read: not supported yet")
     if query is None:
         raise Unset
     if config is None:

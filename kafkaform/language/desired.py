@@ -15,7 +15,6 @@ from ..core.resource import Declared, Desired, Identity, Output
 from ..core.value import FrozenMap
 from ..syntax.nodes import Label
 from ..syntax.parse import collector_paused
-from .arguments import Report
 from .blocks import header
 from .check import Names, check_names
 from .collect import Collector
@@ -237,26 +236,12 @@ def _declared(run: Run) -> tuple[Declared, ...]:
                     continue
                 plan = run.resources[steps][address]
                 run.provider(plan.instance, plan.block)
-                if not plan.info.supported:
-                    _unsupported(plan.block, scope.report)
-                    continue
                 for item in expanded(plan, made, scope.report):
                     declared.append(item)
                     first = owners.setdefault(item.identity, item)
                     if first is not item and None is item.address.child is first.address.child:
                         scope.report(_same_object(plan.block, first, item))
     return tuple(declared)
-
-
-def _unsupported(block: ResourceBlock, report: Report) -> None:
-    report(
-        error(
-            header(block.block),
-            f"{block.address.type} is not supported yet",
-            "Its block was checked, and it cannot be planned or applied.",
-            "Leave it to the tool that manages it now, and take it out of this folder.",
-        )
-    )
 
 
 def _same_object(block: ResourceBlock, first: Declared, second: Declared) -> Diagnostic:

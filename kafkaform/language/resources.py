@@ -46,13 +46,12 @@ _LABELS = map_of(STRING)
 class TypeInfo:
     """What the language knows of a resource type. key(attributes): its identity's key, raises
     ValueError; provider: the name of its provider; expand(declared): the objects that a
-    composite stands for; supported: whether its objects can be planned yet."""
+    composite stands for."""
 
     schema: ObjectSchema
     key: Callable[[FrozenMap], str]
     provider: str
     expand: Callable[[Declared], Sequence[Declared]] | None = None
-    supported: bool = True
 
 
 @dataclass(frozen=True, slots=True)

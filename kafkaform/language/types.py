@@ -89,7 +89,8 @@ def bare(node: Expression) -> Expression:
 
 
 def plain(kind: Type) -> Type:
-    """The type without the optional marks of object fields: the type that values have."""
+    """The type that values have: without the optional marks of object fields, and strings for
+    text."""
     return kind if kind.kind in _WORDS else _plain(kind)
 
 
@@ -101,7 +102,7 @@ def _plain(kind: Type) -> Type:
         return Type("object", fields=FrozenMap({n: plain(t) for n, t in kind.fields.items()}))
     if kind.kind == "tuple":
         return Type("tuple", items=tuple(map(plain, kind.items)))
-    return kind
+    return STRING if kind.kind == "text" else kind
 
 
 def has_any(kind: Type) -> bool:
@@ -117,6 +118,7 @@ def _has_any(kind: Type) -> bool:
 
 _NAMES = {
     "string": "a string",
+    "text": "a string or a list of strings",
     "number": "a number",
     "bool": "true or false",
     "object": "an object",
@@ -152,15 +154,15 @@ def _pieces(kind: Type) -> Iterator[str]:
             yield from _pieces(part)
         yield "})" if kind.kind == "object" else "])"
     else:
-        yield kind.kind
+        yield str(kind)
 
 
 def describe(kind: Type) -> str:
     """A type in a sentence: `a list of strings`."""
     if kind.element is None:
         return _NAMES[kind.kind]
-    if kind.element.kind in ("string", "number"):
-        return f"a {kind.kind} of {kind.element.kind}s"
+    if kind.element.kind in ("string", "text", "number"):
+        return f"a {kind.kind} of {kind.element}s"
     return f"a {kind.kind}"
 
 

@@ -41,6 +41,8 @@ class ResourceType:
     import_key(id): the identity key that an import id names. Raises ValueError.
     expand(declared): the objects that a composite stands for, or None.
     protect: a row starts protected ("default") unless facts.values["protect"] is false.
+    written(attributes): the arguments of a block that declares this live object; None where they
+        are its attributes as they are.
     """
 
     name: str
@@ -53,6 +55,7 @@ class ResourceType:
     import_key: Callable[[str], str]
     expand: Callable[[Declared], Sequence[Declared]] | None = None
     protect: bool = False
+    written: Callable[[FrozenMap], FrozenMap] | None = None
 
 
 class Session(Protocol):
@@ -89,6 +92,11 @@ class Session(Protocol):
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
         """What destructive changes would destroy."""
 
+    def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
+        """All steps of a plan at once, before the first dry run: a verdict with its fault for
+        each that is known to fail (a missing right), whatever comes before it. What the system
+        does not tell is left out. Never raises for a failed request."""
+
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
         """Validate without doing, one verdict a step in order, each with its evidence."""
 
@@ -101,6 +109,11 @@ class Session(Protocol):
         applied: what was asked is there; started: it runs; failed: it is proven that it runs no
         more and did not reach its target; unknown: cannot be told now. Work that has ended may
         be asked for again. Never raises for one ticket.
+
+        The ticket that a step owes (`Step.owes`) is of something that was set for the time of a
+        move: asked about it when that move has ended, the session removes what the ticket
+        names, and nothing that somebody else set, before it answers applied. All open tickets
+        of an instance are asked about in one call.
         """
 
     def cancel(self, ticket: str) -> Outcome:
@@ -125,12 +138,6 @@ class Provider(Protocol):
     def data(self) -> Mapping[str, ObjectSchema]:
         """Data sources by name: attributes that are not computed are arguments of the query,
         computed ones are its answer."""
-
-    @property
-    def later(self) -> Mapping[str, ObjectSchema]:
-        """What the provider does not do yet but can check: resource types by name, data sources
-        as `data.NAME`. A block of these is held against its schema, and refused all the same.
-        No name is in `types` or `data` too."""
 
     def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
         """Pure: what the schema cannot say of a provider block, each with the attribute to

@@ -22,7 +22,6 @@ _PARTS = (
     "config",
     "types",
     "data",
-    "later",
     "check",
     "open",
     "review_needs",

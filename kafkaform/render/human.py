@@ -15,7 +15,7 @@ from .diagnostics import render_diagnostics
 from .lines import Line, brief, change_lines, changed_names, impact_text
 from .style import Paint
 from .text import ARROW, NOT_SET, SENSITIVE, count, inline, message, quote, table, value
-from .view import COLUMNS, Counts, Drift, Group, PlanView, view
+from .view import COLUMNS, SINCE, Counts, Drift, Group, PlanView, view
 
 DRIFT_LIMIT = 20
 SHARED_BLOCK = 3
@@ -105,11 +105,15 @@ def _table(seen: PlanView, paint: Paint) -> Iterator[str]:
 def _pending(pending: Iterable[Pending], paint: Paint) -> Iterator[str]:
     items = list(pending)
     if items:
-        yield paint("warning", f"Unresolved from earlier runs ({len(items)})")
+        running = all(item.action in SINCE for item in items)
+        title = "Under way since earlier runs" if running else "Unresolved from earlier runs"
+        yield paint("warning", f"{title} ({len(items)})")
     for item in items:
         when = datetime.fromtimestamp(item.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         what = f"{inline(item.action)} {inline(str(item.identity))}"
-        yield f"  ? {what}: unresolved from run {inline(item.run)} of {when}"
+        since = SINCE.get(item.action, "unresolved from")
+        far = f": {message(item.note)}" if item.note else ""
+        yield f"  ? {what}: {since} run {inline(item.run)} of {when}{far}"
 
 
 def _group(group: Group, seen: PlanView, paint: Paint, detail: bool) -> Iterator[str]:

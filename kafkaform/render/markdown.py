@@ -23,7 +23,7 @@ from ..plan.model import OutputChange, Plan, PlanInstance
 from .human import last_line, output_line
 from .lines import Line, brief, change_lines, headline, impact_text
 from .text import clip, count, inline, message
-from .view import COLUMNS, Group, KindRow, PlanView, view
+from .view import COLUMNS, SINCE, Group, KindRow, PlanView, view
 
 LIMIT = 60_000
 DETAIL_LIMIT = 6_000
@@ -254,7 +254,9 @@ def _instance_row(named: tuple[str, PlanInstance]) -> Markup:
 
 def _pending_row(item: Pending) -> Markup:
     what = f"{code(item.action)} {code(str(item.identity))}"
-    return Markup(f"- **Unresolved from run** {code(item.run)}: {what}")
+    since = SINCE.get(item.action, "unresolved from").capitalize()
+    far = Markup(f": {prose(item.note)}") if item.note else ""
+    return Markup(f"- **{since} run** {code(item.run)}: {what}{far}")
 
 
 def _warnings(seen: PlanView) -> list[str]:

@@ -93,7 +93,8 @@ def _row(change: Change, outcomes: Sequence[Outcome]) -> ResultRow:
     fault = worst.fault
     reason = f"{fault.code}: {fault.message}" if fault else _WHY.get(worst.status, "")
     if worst.ticket and not fault:
-        reason = f"{reason} ({worst.ticket})"
+        far = f"{worst.note}; " if worst.note else ""
+        reason = f"{far}{reason} ({worst.ticket})"
     applied = sum(1 for outcome in outcomes if outcome.status is OutcomeStatus.APPLIED)
     if applied and worst.status is not OutcomeStatus.APPLIED:
         reason = f"{applied} of {len(outcomes)} requests applied; {reason}"

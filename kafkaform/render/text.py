@@ -87,11 +87,18 @@ def value(item: Value, limit: int = VALUE_LIMIT) -> str:
     if isinstance(item, str):
         return _string(item, limit)
     if isinstance(item, SecretRef):
-        return f"(sensitive, from {inline(str(item))})"
+        return _reference(item)
     if isinstance(item, FrozenMap):
         inner = ", ".join(f"{quote(key)} = {value(item[key], limit)}" for key in sorted(item))
         return f"{{{inner}}}"
     return "[" + ", ".join(value(element, limit) for element in item) + "]"
+
+
+def _reference(ref: SecretRef) -> str:
+    """A secret as the configuration names it: `secret_env("NAME")`, `var.NAME`."""
+    if ref.source == "variable":
+        return f"var.{inline(ref.name)}"
+    return f"secret_{inline(ref.source)}({quote(ref.name)})"
 
 
 def masked(item: Value, sensitive: bool) -> str:

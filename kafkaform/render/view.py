@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from ..core.change import Action, Change
 from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostics, has_errors
-from ..core.resource import Pending
+from ..core.resource import MOVE, THROTTLE, Pending
 from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Unmanaged
 
 
@@ -38,6 +38,10 @@ class Group:
     name: str
     title: str
     changes: tuple[Change, ...]
+
+
+SINCE = {MOVE: "moving since", THROTTLE: "throttled since"}
+"""Action of what is pending -> how it is told; anything else is unresolved."""
 
 
 @dataclass(frozen=True, slots=True)

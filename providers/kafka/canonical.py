@@ -11,25 +11,28 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from .config_keys import TOPIC_KEYS, ConfigKey
 
+Lookup = Callable[[str], ConfigKey | None]
+"""What is known of a config by its name."""
+
 _INTEGER = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?", re.ASCII)
 
 
-def config_value(key: str, value: Value) -> Value:
-    """The canonical text of a topic config's value; text that does not parse is only trimmed,
-    so that the check can show what was written. None stays None."""
+def config_value(key: str, value: Value, find: Lookup = TOPIC_KEYS.get) -> Value:
+    """The canonical text of a config's value, a topic's unless told otherwise; text that does not
+    parse is only trimmed, so that the check can show what was written. None stays None."""
     if value is None:
         return None
     text = _text(value).strip()
-    known = TOPIC_KEYS.get(key)
+    known = find(key)
     return text if known is None else _FORMS[known.kind](known, text)
 
 
-def config_map(config: Mapping[str, Value] | None) -> FrozenMap:
+def config_map(config: Mapping[str, Value] | None, find: Lookup = TOPIC_KEYS.get) -> FrozenMap:
     """The canonical form of a whole config map; None is an empty one."""
     if not config:
         return EMPTY
-    return FrozenMap({key: config_value(key, value) for key, value in config.items()})
+    return FrozenMap({key: config_value(key, value, find) for key, value in config.items()})
 
 
 def integer(text: str) -> int | None:
@@ -89,8 +92,11 @@ def _string_form(_: ConfigKey, text: str) -> str:
 _FORMS: Mapping[str, Callable[[ConfigKey, str], str]] = {
     "int": _integer_form,
     "long": _integer_form,
+    "short": _integer_form,
     "double": _double_form,
     "boolean": _boolean_form,
     "list": _list_form,
     "string": _string_form,
+    "class": _string_form,
+    "password": _string_form,
 }

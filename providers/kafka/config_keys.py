@@ -1,4 +1,5 @@
-"""The 33 public topic configs of Kafka 4.3: type, unit, and the values that a broker takes.
+"""The public configs of topics, groups and client metrics of Kafka 4.3: type, unit, and the values
+that a broker takes. Those of brokers are in `broker_keys`.
 
 A broker that predates a key, or that adds its own limits, has the last word in the dry run.
 """
@@ -15,9 +16,10 @@ INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """kind: int, long, double, boolean, string or list; default: Kafka's own, where no broker
-    config says otherwise; unit: ms, bytes or empty; low and high are inclusive; also: legal values
-    outside that range; choices: legal words; ordered: the order of a list's elements counts."""
+    """kind: int, long, short, double, boolean, string, list, class or password; default: Kafka's
+    own, where no broker config says otherwise; unit: ms, bytes or empty; low and high are
+    inclusive; also: legal values outside that range; choices: legal words; ordered: the order of
+    a list's elements counts."""
 
     name: str
     kind: str
@@ -82,6 +84,54 @@ _KEYS = (
 )
 
 TOPIC_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _KEYS}
+
+_GROUP_KEYS = (
+    ConfigKey("consumer.assignment.interval.ms", "int", "1000", "ms", 0),
+    ConfigKey("consumer.heartbeat.interval.ms", "int", "5000", "ms", 1),
+    ConfigKey("consumer.session.timeout.ms", "int", "45000", "ms", 1),
+    ConfigKey("share.assignment.interval.ms", "int", "1000", "ms", 0),
+    ConfigKey("share.auto.offset.reset", "string", "latest"),
+    ConfigKey("share.delivery.count.limit", "int", "5", "", 2),
+    ConfigKey("share.heartbeat.interval.ms", "int", "5000", "ms", 1),
+    ConfigKey(
+        "share.isolation.level",
+        "string",
+        "read_uncommitted",
+        choices=("read_committed", "read_uncommitted"),
+    ),
+    ConfigKey("share.partition.max.record.locks", "int", "2000", "", 100),
+    ConfigKey("share.record.lock.duration.ms", "int", "30000", "ms", 1000),
+    ConfigKey("share.renew.acknowledge.enable", "boolean", "true"),
+    ConfigKey("share.session.timeout.ms", "int", "45000", "ms", 1),
+    ConfigKey("streams.assignment.interval.ms", "int", "1000", "ms", 0),
+    ConfigKey("streams.heartbeat.interval.ms", "int", "5000", "ms", 1),
+    ConfigKey("streams.initial.rebalance.delay.ms", "int", "3000", "ms", 0),
+    ConfigKey("streams.num.standby.replicas", "int", "0", "", 0),
+    ConfigKey("streams.session.timeout.ms", "int", "45000", "ms", 1),
+)
+"""As GroupConfig types them. A broker's own limits (group.*.min.*, group.*.max.*) come on top."""
+
+GROUP_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _GROUP_KEYS}
+
+METRICS_KEYS: Mapping[str, ConfigKey] = {
+    key.name: key
+    for key in (
+        ConfigKey("interval.ms", "int", "300000", "ms", 100, 3_600_000),
+        ConfigKey("match", "list", "", ordered=False),
+        ConfigKey("metrics", "list", "", ordered=False),
+    )
+}
+"""As ClientMetricsConfigs types them (KIP-714)."""
+
+MATCHES = (
+    "client_id",
+    "client_instance_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+)
+"""What a client metrics subscription can match clients by."""
 
 BROKER_TIMES: Mapping[str, tuple[tuple[str, int], ...]] = {
     "retention.ms": (

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafkaform.core.change import Action, Change, Path, Request, Step
+from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
-from kafkaform.core.schema import STRING, Attribute, map_of, schema
+from kafkaform.core.schema import STRING, TEXT, Attribute, map_of, schema
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from . import rules
-from .canonical import config_map
+from .canonical import Lookup, config_map
+from .config_keys import TOPIC_KEYS
 from .steps import MAX_RECORDS, SILENT, all_paths, make_step, paths_below
 
 KIND = "kafka_topic_config"
@@ -25,7 +26,7 @@ REMOVE_CONFIGS = Request("IncrementalAlterConfigs", 2, 40, 500, MAX_RECORDS)
 
 
 def untouched(key: str, facts: Facts) -> bool:
-    """True for overrides that others own unless they are declared: replication throttles (the
+    """True for configs that others own unless they are declared: replication throttles (the
     reassignment tools set them) and, with ELR, min.insync.replicas (KIP-966)."""
     if rules.THROTTLED.fullmatch(key):
         return True
@@ -33,11 +34,16 @@ def untouched(key: str, facts: Facts) -> bool:
 
 
 def target_config(
-    declared: Mapping[str, Value] | None, live: Mapping[str, Value], facts: Facts, keep: bool
+    declared: Mapping[str, Value] | None,
+    live: Mapping[str, Value],
+    facts: Facts,
+    keep: bool,
+    find: Lookup = TOPIC_KEYS.get,
 ) -> FrozenMap:
-    """The topic's own overrides as they shall be. declared: None is an empty map; a key with
-    the value None is left as it is; keep: live overrides that are not declared stay."""
-    wanted = config_map(declared)
+    """An object's own configs as they shall be. declared: None is an empty map; a key with the
+    value None is left as it is; keep: live ones that are not declared stay; find: what is known
+    of a config, a topic's unless told otherwise."""
+    wanted = config_map(declared, find)
     kept = {
         key: value
         for key, value in live.items()
@@ -58,15 +64,34 @@ def alter_step(
     put: Mapping[str, Value],
     gone: tuple[str, ...],
     paths: tuple[Path, ...],
+    *,
+    resource: str = "topic",
+    name: str | None = None,
+    secrets: Mapping[str, Value] = EMPTY,
 ) -> Step:
-    """The step that sets `put` and removes `gone` on the topic, all or none of it."""
+    """The step that sets `put` and `secrets` and removes `gone`, all or none of it. resource, name:
+    as the request has them, the change's topic unless told otherwise.
+
+    With secrets there is no dry run, since they are not known yet, and no second try: whether the
+    first one worked cannot be read back.
+    """
     payload: dict[str, Value] = {
-        "resource": "topic",
-        "name": change.identity.key,
+        "resource": resource,
+        "name": change.identity.key if name is None else name,
         "set": FrozenMap(put),
         "delete": gone,
+        **({"secrets": FrozenMap(secrets)} if secrets else {}),
     }
-    return make_step(change, number, request, payload, paths, weight=max(1, len(put) + len(gone)))
+    return make_step(
+        change,
+        number,
+        request,
+        payload,
+        paths,
+        weight=max(1, len(put) + len(gone) + len(secrets)),
+        repeat=Repeat.NEVER if secrets else Repeat.SAFE,
+        evidence=Evidence.LOCAL if secrets else Evidence.REMOTE,
+    )
 
 
 def update_step(change: Change, number: int) -> Step | None:
@@ -142,8 +167,9 @@ TYPE = ResourceType(
         Attribute("topic", STRING, "Name of the topic.", required=True),
         Attribute(
             "config",
-            map_of(STRING),
-            "Topic configs by name. A null leaves that config as it is.",
+            map_of(TEXT),
+            "Topic configs by name, lists as lists or with commas. A null leaves that config as it "
+            "is.",
             required=True,
         ),
     ),

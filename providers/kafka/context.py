@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kafkaform.core.change import Step
-from kafkaform.core.dataclass import dataclass
+from kafkaform.core.dataclass import dataclass, field
 from kafkaform.core.resource import Depth, Facts, Fault, Identity, Reading, Sweep
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Secrets
@@ -16,11 +16,14 @@ from .wire.client import Wire
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One open session's parts."""
+    """One open session's parts. throttles: `broker 1` or `topic orders` -> values that we set
+    there; foreign: throttle tickets that found somebody else's throttle and set nothing."""
 
     settings: Settings
     wire: Wire
     facts: Facts
+    throttles: dict[str, set[str]] = field(default_factory=dict)
+    foreign: set[str] = field(default_factory=set)
 
     @property
     def instance(self) -> str:
@@ -34,12 +37,14 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one step's part of an answer says; no fault means that it worked."""
+    """What one step's part of an answer says; no fault means that it worked. ticket: of the
+    long work that has started."""
 
     step: Step
     fault: Fault | None = None
     incarnation: str | None = None
     attributes: FrozenMap | None = None
+    ticket: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,8 @@ from kafkaform.core.schema import (
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Session
 
-from . import topics
+from . import acls, quota_filter, quotas, topics
+from .acl_filter import FILTERS, fits
 
 _TOPIC = {
     "topic_name": STRING,
@@ -85,6 +86,38 @@ DATA: Mapping[str, ObjectSchema] = {
             "may be hidden.",
             computed=True,
         ),
+    ),
+    "kafka_acls": schema(
+        "The ACLs that fit every argument that is given.",
+        *acls.FIELDS,
+        Attribute(
+            "resource_pattern_type_filter",
+            STRING,
+            "Any: both pattern types; Match: every pattern that covers resource_name.",
+            choices=FILTERS,
+        ),
+        Attribute(
+            "list",
+            list_of(object_of(dict.fromkeys(acls.NAMES, STRING))),
+            "The ACLs, sorted by principal. A type or operation that is newer than this version "
+            "is its number.",
+            computed=True,
+        ),
+        Attribute("complete", BOOL, "Whether these are all that there are.", computed=True),
+    ),
+    "kafka_quotas": schema(
+        "The quotas that fit every argument that is given: of a user, a client id or an address by "
+        "name, or with default; entity_type alone: every quota that names such a part.",
+        *quotas.ENTITY,
+        Attribute(
+            "list",
+            list_of(object_of(quota_filter.FIELDS)),
+            "The quotas, sorted by id, which is the import id and tells the default user from one "
+            "of that name.",
+            computed=True,
+        ),
+        Attribute("complete", BOOL, "Whether these are all that there are.", computed=True),
+        conflicts=quotas.CONFLICTS,
     ),
     "kafka_cluster": schema(
         "The cluster that the provider block leads to.",
@@ -200,6 +233,36 @@ def _listed(item: Observed, reading: Reading) -> FrozenMap:
     )
 
 
+def _acls(source: Source, arguments: FrozenMap) -> FrozenMap:
+    sweep = source.session.sweep(acls.KIND, Depth.FULL)
+    if sweep.coverage.fault is not None:
+        raise _unread("the list of ACLs", sweep.coverage.fault)
+    found = sorted(acls.acl_of(item.attributes) for item in sweep.items)
+    return FrozenMap(
+        {
+            "list": tuple(acl.attributes for acl in found if fits(acl, arguments)),
+            "complete": sweep.coverage.kind is CoverageKind.COMPLETE,
+        }
+    )
+
+
+def _quotas(source: Source, arguments: FrozenMap) -> FrozenMap:
+    sweep = source.session.sweep(quotas.KIND, Depth.FULL)
+    if sweep.coverage.fault is not None:
+        raise _unread("the list of quotas", sweep.coverage.fault)
+    found = sorted(sweep.items, key=lambda item: item.identity.key)
+    return FrozenMap(
+        {
+            "list": tuple(
+                quota_filter.listed(item)
+                for item in found
+                if quota_filter.fits(item.attributes["entity"], arguments)
+            ),
+            "complete": sweep.coverage.kind is CoverageKind.COMPLETE,
+        }
+    )
+
+
 def _cluster(source: Source, _: FrozenMap) -> FrozenMap:
     found = source.cluster()
     if isinstance(found, Fault):
@@ -211,5 +274,7 @@ def _cluster(source: Source, _: FrozenMap) -> FrozenMap:
 _ANSWERS: Mapping[str, Callable[[Source, FrozenMap], FrozenMap]] = {
     "kafka_topic": _topic,
     "kafka_topics": _topics,
+    "kafka_acls": _acls,
+    "kafka_quotas": _quotas,
     "kafka_cluster": _cluster,
 }

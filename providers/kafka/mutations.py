@@ -17,7 +17,7 @@ from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.value import EMPTY, FrozenMap
 
 from . import topics
-from .quota_levels import CLIENT_ID, USER, applying, entity_text
+from .quota_levels import applying, entity_text, sharers_text
 from .quotas import MUTATION_RATE, quotas_of
 
 ANONYMOUS = "ANONYMOUS"
@@ -80,7 +80,7 @@ def quota_for(sweep: Sweep | None, facts: Facts) -> MutationQuota | None:
         window["samples"] * window["seconds"],
         window["assumed"],
         entity_text(found.entity),
-        _sharers(*found.sharers),
+        sharers_text(*found.sharers),
     )
 
 
@@ -110,21 +110,26 @@ def _outcome(dry: Sequence[int], real: Sequence[int], quota: MutationQuota) -> s
     """What the cluster will do if nobody else spends. The last item passes however large it is;
     which one that is, the order of the plan's steps decides, so the smallest is taken."""
     total = sum(dry) + sum(real)
-    if sum(dry) - min(dry, default=0) > quota.burst:
-        return (
-            f"The dry run alone spends {sum(dry):,}: the cluster is likely to refuse it, and then "
-            f"nothing is sent. At this rate all of it takes {_duration(total, quota)}."
-        )
     if total - min(real) > quota.burst:
+        waits = "the dry run and the apply" if _waits(dry, quota) else "the apply"
         return (
-            "Even if none of it is spent before, the cluster can make the apply wait, up to "
+            f"Even if none of it is spent before, the cluster can make {waits} wait, up to "
             f"{_duration(total - min(real), quota)} in all; a request that is still refused after "
-            "about ten operation timeouts fails."
+            f"about ten operation timeouts fails{_before_anything(dry, quota)}."
         )
     return (
         f"What {quota.sharers} spent in the last {quota.window} s counts too, so the cluster may "
-        "still refuse the dry run or make the apply wait."
+        "still make the dry run and the apply wait."
     )
+
+
+def _waits(dry: Sequence[int], quota: MutationQuota) -> bool:
+    """True if the dry run alone is more than the quota lets through at once."""
+    return sum(dry) - min(dry, default=0) > quota.burst
+
+
+def _before_anything(dry: Sequence[int], quota: MutationQuota) -> str:
+    return ", and in the dry run nothing is sent then" if _waits(dry, quota) else ""
 
 
 def _partitions(attributes: FrozenMap | None) -> int | None:
@@ -137,14 +142,6 @@ def _user(facts: Facts) -> str | None:
     if facts.principal:
         return facts.principal.partition(":")[2]
     return ANONYMOUS if facts.values.get("security_protocol") == "PLAINTEXT" else None
-
-
-def _sharers(user: str | None, client_id: str | None) -> str:
-    if user is None:
-        return f"anybody with {CLIENT_ID} {client_id}"
-    if client_id is None:
-        return f"any client of {USER} {user}"
-    return f"{USER} {user} with {CLIENT_ID} {client_id}"
 
 
 _UNITS = ((3600, "h"), (60, "min"), (1, "s"))

@@ -12,12 +12,22 @@ from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 
-from . import configs, topics
+from . import acls, config_kinds, configs, quotas, roles, scram, topics
 from .data import DATA
-from .later import LATER
 from .settings import CONFIG, check, read_settings
 
-TYPES: Mapping[str, ResourceType] = {kind.name: kind for kind in (topics.TYPE, configs.TYPE)}
+TYPES: Mapping[str, ResourceType] = {
+    kind.name: kind
+    for kind in (
+        topics.TYPE,
+        configs.TYPE,
+        quotas.TYPE,
+        scram.TYPE,
+        acls.TYPE,
+        roles.TYPE,
+        *config_kinds.TYPES,
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +47,6 @@ class KafkaProvider:
     @property
     def data(self) -> Mapping[str, ObjectSchema]:
         return DATA
-
-    @property
-    def later(self) -> Mapping[str, ObjectSchema]:
-        return LATER
 
     def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
         return check(config)

@@ -81,6 +81,15 @@ def entity_text(entity: Mapping[str, str | None]) -> str:
     )
 
 
+def sharers_text(user: str | None, client_id: str | None) -> str:
+    """`Found.sharers` in words."""
+    if user is None:
+        return f"anybody with {CLIENT_ID} {client_id}"
+    if client_id is None:
+        return f"any client of {USER} {user}"
+    return f"{USER} {user} with {CLIENT_ID} {client_id}"
+
+
 def _found(level: Level, key: str, user: str, client_id: str, quotas: Quotas) -> Found:
     parts = ((USER, level.user, user), (CLIENT_ID, level.client_id, client_id))
     entity = FrozenMap(

@@ -12,17 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from kafkaform.core.change import Action, Block, BlockKind, Change, Review
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
 
-from . import configs, mutations, quotas, topics
+from . import acls, configs, mutations, quotas, review_acls, scram, topics
 from .rules import collision_key
 
 Found = Iterator[tuple[Identity, Block]]
 
 
 def review_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
-    """Topic names, if the plan creates topics; quotas, if it spends mutations."""
+    """Topic names, if the plan creates topics; quotas, if it spends mutations; all ACLs and
+    more, if it changes some."""
     return {
         **({topics.KIND: Depth.NAMES} if _creates(changes) else {}),
         **({quotas.KIND: Depth.FULL} if any(map(mutations.spending, changes)) else {}),
+        **review_acls.needs(changes),
     }
 
 
@@ -36,11 +38,20 @@ def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts)
     ):
         blocks.setdefault(identity, block)
     left = [change for change in changes if change.identity not in blocks]
+    access = review_acls.review(changes, sweeps, facts)
     return Review(
-        blocks=blocks,
+        blocks={**access.blocks, **blocks},
+        unless=access.unless,
+        notes=access.notes,
+        losses=access.losses,
         warnings=(
+            *access.warnings,
             *_warnings(changes, sweeps.get(topics.KIND)),
+            *_comes_back(changes, facts),
+            *acls.order_lines(left, facts),
             *mutations.warnings(left, sweeps.get(quotas.KIND), facts),
+            *quotas.callback_warnings(left, facts),
+            *scram.own_warnings(left, facts),
         ),
     )
 
@@ -129,6 +140,16 @@ def _double_configs(changes: Sequence[Change]) -> Found:
                     f"move them into config of {topic.address} and remove this block",
                 ),
             )
+
+
+def _comes_back(changes: Sequence[Change], facts: Facts) -> tuple[str, ...]:
+    """Brokers that create a topic for whoever asks for it undo a deletion within moments."""
+    if not facts.values.get("auto_create") or not _deleted(changes):
+        return ()
+    return (
+        "auto.create.topics.enable is true: a deleted topic comes back, empty and with default "
+        "settings, when a client still uses it. Stop its clients first",
+    )
 
 
 def _warnings(changes: Sequence[Change], sweep: Sweep | None) -> tuple[str, ...]:

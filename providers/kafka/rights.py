@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+KIND = "kafka_rights"
+"""A listing for reviews, no kind of object: what we may do with the cluster and with topics, by
+`Cluster|kafka-cluster` and `Topic|NAME`."""
+HELD = "operations"
+"""The attribute that holds the operations' names."""
+
 OPERATIONS = {
     3: "Read",
     4: "Write",

@@ -33,7 +33,9 @@ MAX_NAME = 249
 MAX_RECORDS = 10_000
 MAX_REPLICATION = 32_767
 MAX_VALUE = 32_767
-THROTTLED = re.compile(r"\w+\.replication\.throttled\.replicas")
+THROTTLED = re.compile(
+    r"\w+\.replication\.throttled\.(replicas|rate)|replica\.alter\.log\.dirs\.io\.max\.bytes\.per\.second"
+)
 _NAME = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 
 
@@ -152,10 +154,15 @@ def config_faults(config: Mapping[str, Value]) -> Faults:
         if known is None:
             yield f"{key} is not a topic config of Kafka", _unknown_advice(key)
             continue
-        text = str(value)
-        problem = _problem(known, text)
-        if problem:
-            yield f"{key} = {text[:80]!r}: {problem}", _range_advice(known)
+        yield from value_faults(known, key, value)
+
+
+def value_faults(known: ConfigKey, key: str, value: Value) -> Faults:
+    """What is wrong with this value of a known config."""
+    text = str(value)
+    problem = _problem(known, text)
+    if problem:
+        yield f"{key} = {text[:80]!r}: {problem}", _range_advice(known)
 
 
 def config_warnings(config: Mapping[str, Value], replication_factor: Value) -> Faults:
@@ -187,7 +194,7 @@ def _unknown_advice(key: str) -> str:
 def _problem(key: ConfigKey, text: str) -> str:
     if len(text) > MAX_VALUE:
         return f"a config value can have {MAX_VALUE} characters"
-    if key.kind in ("int", "long"):
+    if key.kind in ("int", "long", "short"):
         return _number_problem(key, canonical.integer(text), "a whole number")
     if key.kind == "double":
         return _number_problem(key, canonical.double(text), "a number")

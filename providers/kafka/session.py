@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from kafkaform.core.change import Batch, Change, Impact, Outcome, OutcomeStatus, Verdict
+from kafkaform.core.change import Batch, Change, Impact, Outcome, OutcomeStatus, Step, Verdict
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import (
     Depth,
     Facts,
-    Fault,
     FaultClass,
     Identity,
     Reading,
@@ -22,33 +21,50 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from . import configs, connect, quotas, topics
+from . import acls, config_kinds, configs, connect, preflight, quotas, rights, scram, topics
 from .cluster import read_cluster
-from .context import Context, Listing, Order, Reads, Reply, Send
+from .context import Context, Order, Reads, Reply, Send
 from .data import Source, answer
 from .facts import read_facts
 from .impact import assess
 from .native import Native, open_native
+from .reads import acls as acl_reads
+from .reads import configs as config_reads
 from .reads import quotas as quota_reads
+from .reads import rights as rights_reads
+from .reads import scram as scram_reads
 from .reads import topics as topic_reads
+from .reads.held import read_held
+from .sends import acls as acl_sends
+from .sends import configs as config_sends
+from .sends import placement as placement_sends
+from .sends import quotas as quota_sends
+from .sends import scram as scram_sends
 from .sends import topics as topic_sends
 from .settings import Settings
+from .tokens import tokens_of
 from .wire.client import NotSent, Wire
+from .wire.tokens import TokenProvider
 
 READS: Mapping[str, Reads] = {
     topics.KIND: Reads(topic_reads.sweep_topics, topic_reads.read_topics),
     configs.KIND: Reads(topic_reads.sweep_topic_configs, topic_reads.read_topic_configs),
+    quotas.KIND: Reads(quota_reads.sweep_quotas, quota_reads.read_quotas),
+    scram.KIND: Reads(scram_reads.sweep_scram, scram_reads.read_scram),
+    acls.KIND: Reads(acl_reads.sweep_acls, acl_reads.read_acls),
+    rights.KIND: Reads(rights_reads.sweep_rights, rights_reads.read_rights),
+    **{scope.kind: config_reads.reads(scope) for scope in config_kinds.SCOPES},
 }
-LISTINGS: Mapping[str, Listing] = {
-    **{kind: reads.sweep for kind, reads in READS.items()},
-    quotas.KIND: quota_reads.sweep_quotas,
-}
-"""Quotas are listed for the review alone: no plan changes them."""
 SENDS: Mapping[str, Send] = {
     "CreateTopics": topic_sends.send_create_topics,
     "CreatePartitions": topic_sends.send_create_partitions,
-    "IncrementalAlterConfigs": topic_sends.send_alter_configs,
+    "IncrementalAlterConfigs": config_sends.send_alter_configs,
     "DeleteTopics": topic_sends.send_delete_topics,
+    "AlterPartitionReassignments": placement_sends.send_moves,
+    "AlterClientQuotas": quota_sends.send_alter_quotas,
+    scram.API: scram_sends.send_alter_scram,
+    "CreateAcls": acl_sends.send_create_acls,
+    "DeleteAcls": acl_sends.send_delete_acls,
 }
 
 
@@ -60,11 +76,16 @@ class KafkaSession:
         self._native = native
 
     @property
+    def context(self) -> Context:
+        """The parts that `describe` asks directly."""
+        return self._context
+
+    @property
     def facts(self) -> Facts:
         return self._context.facts
 
     def sweep(self, kind: str, depth: Depth) -> Sweep:
-        return LISTINGS[kind](self._context, depth)
+        return READS[kind].sweep(self._context, depth)
 
     def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
         by_kind: dict[str, list[Identity]] = defaultdict(list)
@@ -83,6 +104,10 @@ class KafkaSession:
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
         return assess(self._context, self._native, changes)
 
+    def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
+        held = read_held(self._context, steps)
+        return tuple(preflight.missing(steps, held, self.facts.principal))
+
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
         replies = self._send(batch.request.name, Order(batch.steps, dry=True))
         return [Verdict(reply.step.id, reply.step.evidence, reply.fault) for reply in replies]
@@ -92,10 +117,10 @@ class KafkaSession:
         return [_outcome(reply) for reply in replies]
 
     def progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
-        return [_unknown_ticket(ticket) for ticket in tickets]
+        return placement_sends.follow(self._context, tickets)
 
     def cancel(self, ticket: str) -> Outcome:
-        return _unknown_ticket(ticket)
+        return placement_sends.cancel(self._context, ticket)
 
     def _send(self, request: str, order: Order) -> Sequence[Reply]:
         return SENDS[request](self._context, order)
@@ -108,7 +133,11 @@ def open_session(settings: Settings) -> KafkaSession:
     """Connect both clients and read the facts. Raises ConnectError, ConfigurationError."""
     connect.fence_logs()
     config = connect.pure_config(settings)
-    native = open_native(settings)
+    tokens = tokens_of(settings)
+    if tokens is not None:
+        tokens.now()  # its own fault has the better words
+        config["sasl_oauth_token_provider"] = TokenProvider(tokens)
+    native = open_native(settings, tokens)
     try:
         wire = Wire(config, connect.PATIENCE)
     except NotSent as error:
@@ -124,25 +153,16 @@ def open_session(settings: Settings) -> KafkaSession:
 def _outcome(reply: Reply) -> Outcome:
     return Outcome(
         reply.step.id,
-        _status(reply.fault),
+        _status(reply),
         reply.fault,
+        reply.ticket,
         incarnation=reply.incarnation,
         attributes=reply.attributes,
     )
 
 
-def _status(fault: Fault | None) -> OutcomeStatus:
-    if fault is None:
-        return OutcomeStatus.APPLIED
-    ambiguous = fault.kind is FaultClass.AMBIGUOUS
+def _status(reply: Reply) -> OutcomeStatus:
+    if reply.fault is None:
+        return OutcomeStatus.STARTED if reply.ticket else OutcomeStatus.APPLIED
+    ambiguous = reply.fault.kind is FaultClass.AMBIGUOUS
     return OutcomeStatus.UNKNOWN if ambiguous else OutcomeStatus.FAILED
-
-
-def _unknown_ticket(ticket: str) -> Outcome:
-    fault = Fault(
-        "UNKNOWN_TICKET",
-        "no long-running work has this ticket",
-        FaultClass.DEFINITE,
-        advice="plan again to see how the cluster stands",
-    )
-    return Outcome(ticket, OutcomeStatus.FAILED, fault)

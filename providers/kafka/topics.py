@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from kafkaform.core.change import Action, Change, Evidence, Repeat, Request, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
-from kafkaform.core.schema import BOOL, NUMBER, STRING, Attribute, list_of, map_of, schema
+from kafkaform.core.schema import BOOL, NUMBER, STRING, TEXT, Attribute, list_of, map_of, schema
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
-from . import rules
+from . import moves, rules
 from .canonical import config_map
 from .configs import config_of, target_config, update_step
 from .steps import MAX_RECORDS, SILENT, all_paths, make_step, paths_below
@@ -51,11 +51,12 @@ def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
 def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, keep: bool) -> FrozenMap:
     live = observed.attributes if observed else EMPTY
     keeps_config = keep or declared.get("config_mode") == "additive"
+    counts = _counts(declared, live, facts)
     return FrozenMap(
         {
             "name": declared["name"],
-            **_counts(declared, live, facts),
-            "replica_assignment": declared.get("replica_assignment"),
+            **counts,
+            "replica_assignment": _assignment(declared, live, counts, facts),
             "config": target_config(declared.get("config"), config_of(live), facts, keeps_config),
         }
     )
@@ -78,6 +79,17 @@ def _counts(declared: FrozenMap, live: FrozenMap, facts: Facts) -> Mapping[str, 
         )
         for name, default in _DEFAULTS.items()
     }
+
+
+def _assignment(
+    declared: FrozenMap, live: FrozenMap, counts: Mapping[str, Value], facts: Facts
+) -> Value:
+    """As declared, or where the replicas go for another replication factor that is declared;
+    None leaves every replica where it is."""
+    assignment = declared.get("replica_assignment")
+    if assignment or _leaves_factor(declared):
+        return assignment
+    return moves.target(live, declared.get("replication_factor"), counts["partitions"], facts)
 
 
 def _leaves_factor(declared: FrozenMap) -> bool:
@@ -132,13 +144,14 @@ def _default_warnings(after: FrozenMap) -> rules.Faults:
 def _check_update(change: Change, facts: Facts) -> Diagnostics:
     before, after = change.before or EMPTY, change.after or EMPTY
     changed = rules.changed_configs(change)
-    faults = [*_growth_faults(before, after, facts), *_move_faults(change, facts)]
+    faults = [*_growth_faults(before, after, facts), *moves.faults(change, facts)]
     faults += rules.config_faults(changed)
     if _writes(change):
         faults += rules.internal_faults(change.identity.key, "changed")
     warnings = [
         *rules.config_warnings(changed, after.get("replication_factor")),
         *_growth_warnings(before, after),
+        *moves.warnings(change, facts),
     ]
     return (*rules.diagnose(change, faults), *rules.diagnose(change, warnings, Severity.WARNING))
 
@@ -173,28 +186,6 @@ def _growth_faults(before: FrozenMap, after: FrozenMap, facts: Facts) -> rules.F
     yield from rules.size_faults(wanted - live, 0)
 
 
-def _move_faults(change: Change, facts: Facts) -> rules.Faults:
-    before, after = change.before or EMPTY, change.after or EMPTY
-    old, new = before.get("replication_factor"), after.get("replication_factor")
-    if isinstance(old, int) and isinstance(new, int) and old != new:
-        yield (
-            f"replication_factor would go from {old} to {new}: this needs a reassignment, "
-            "which this version does not do",
-            f"set replication_factor to {old}, or move the replicas with Kafka's own tools first",
-        )
-        return
-    live, wanted = before.get("replica_assignment"), after.get("replica_assignment")
-    if wanted is None or not paths_below(change, "replica_assignment"):
-        return
-    yield from rules.assignment_faults(wanted, facts)
-    if live and wanted[: len(live)] != live[: len(wanted)]:
-        yield (
-            "replica_assignment differs from where the replicas are: this needs a reassignment, "
-            "which this version does not do",
-            "copy the live assignment, or move the replicas with Kafka's own tools first",
-        )
-
-
 def _delete_faults(change: Change, facts: Facts) -> rules.Faults:
     yield from rules.internal_faults(change.identity.key, "deleted")
     if change.incarnation is None:
@@ -209,13 +200,13 @@ def _delete_faults(change: Change, facts: Facts) -> rules.Faults:
         )
 
 
-def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
+def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
     if change.action in SILENT:
         return ()
-    return _STEPS[change.action](change)
+    return _STEPS[change.action](change, facts)
 
 
-def _create_steps(change: Change) -> tuple[Step, ...]:
+def _create_steps(change: Change, _: Facts) -> tuple[Step, ...]:
     after = change.after or EMPTY
     partitions, config = after.get("partitions"), config_of(after)
     count = partitions if isinstance(partitions, int) else 1
@@ -238,30 +229,32 @@ def _weight(records: int, partitions: int) -> int:
     return max(records, -(-partitions * MAX_RECORDS // MAX_PARTITIONS))
 
 
-def _update_steps(change: Change) -> tuple[Step, ...]:
-    steps = (_growth_step(change, 1), update_step(change, 2))
+def _update_steps(change: Change, facts: Facts) -> tuple[Step, ...]:
+    growth = _growth_step(change, 1, facts)
+    steps = (growth, update_step(change, 2), moves.move_step(change, 3, facts, growth))
     return tuple(step for step in steps if step is not None)
 
 
-def _growth_step(change: Change, number: int) -> Step | None:
+def _growth_step(change: Change, number: int, facts: Facts) -> Step | None:
     before, after = change.before or EMPTY, change.after or EMPTY
     live, wanted = before.get("partitions") or 0, after.get("partitions") or 0
     if wanted <= live:
         return None
-    assignment = after.get("replica_assignment")
     payload: dict[str, Value] = {
         "name": change.identity.key,
         "count": wanted,
-        "assignment": assignment[live:] if assignment else None,
+        "assignment": moves.created_rows(change, facts),
     }
-    paths = paths_below(change, "partitions", "replica_assignment")
+    # With a move in the same change, what becomes true of the assignment is that step's.
+    heads = ("partitions",) if moves.moved(change, facts) else ("partitions", "replica_assignment")
+    paths = paths_below(change, *heads)
     added = wanted - live
     return make_step(
         change, number, CREATE_PARTITIONS, payload, paths, weight=_weight(added, added)
     )
 
 
-def _delete_steps(change: Change) -> tuple[Step, ...]:
+def _delete_steps(change: Change, _: Facts) -> tuple[Step, ...]:
     if change.incarnation is None:
         return ()
     payload: dict[str, Value] = {"name": change.identity.key, "topic_id": change.incarnation}
@@ -290,21 +283,23 @@ TYPE = ResourceType(
         Attribute(
             "replication_factor",
             NUMBER,
-            "Number of replicas of each partition. Left out, or -1: the live number, for a new "
-            "topic the broker's default.",
+            "Number of replicas of each partition. Another number moves replicas: the plan shows "
+            "where to. Left out, or -1: the live number, for a new topic the broker's default.",
             whole=True,
         ),
         Attribute(
             "replica_assignment",
             list_of(list_of(NUMBER)),
-            "Broker ids of each partition, the preferred leader first.",
+            "Broker ids of each partition, the preferred leader first. Left out: no replica is "
+            "moved, but by another replication_factor.",
             whole=True,
         ),
         Attribute(
             "config",
-            map_of(STRING),
-            "Config overrides by name. A live override that is not in the map is shown and "
-            'removed, unless config_mode is "additive". A null leaves that config as it is.',
+            map_of(TEXT),
+            "Config overrides by name, lists as lists or with commas. A live override that is not "
+            'in the map is shown and removed, unless config_mode is "additive". A null leaves '
+            "that config as it is.",
         ),
         Attribute(
             "config_mode",

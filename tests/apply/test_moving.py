@@ -58,7 +58,10 @@ def test_a_move_that_somebody_else_started_is_compared_with_too() -> None:
     depot.put(depot.move("x", "cellar"))
     [change] = plan(where, HERE).changes
     assert [(c.before, c.after) for c in change.paths] == [("cellar", "hall")]
-    assert change.notes == ("a move of it runs that is not in the audit log",)
+    assert change.notes == (
+        "a move of it runs that is not in the audit log",
+        "this change takes the place of the move that runs",
+    )
     assert statuses(apply(where, HERE)) == {"x#2": APPLIED}
     arrive(where)
     assert place(where) == "hall" and plan(where, HERE).changes == ()

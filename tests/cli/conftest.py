@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from ..conftest import Broker
+from .bare import bare  # noqa: F401  # pytest finds it here
 from .folder import Folder
 from .here import Here
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -124,7 +125,7 @@ def test_two_clusters_by_alias(tmp_path: Path, eu: Sandbox, us: Sandbox) -> None
 
 def test_a_terraform_folder_is_taken_over(tmp_path: Path, eu: Sandbox) -> None:
     """Only the provider block is another; live topics of before are adopted without a change."""
-    env = {"KAFKA_PASSWORD": eu.admin_password}
+    env = {"KAFKA_PASSWORD": eu.admin_password, "KF_VAR_reporting_password": "pw-of-reporting"}
     example = Copy("05-from-terraform", tmp_path, env)
     brokers = ("--var", f'kafka_brokers=["{eu.bootstrap}"]')
     said = example.run("validate")
@@ -133,8 +134,146 @@ def test_a_terraform_folder_is_taken_over(tmp_path: Path, eu: Sandbox) -> None:
     assert "orders" in example.run("output", "--json")
     for file in example.folder.glob("kafkaform.*"):
         file.unlink()
-    assert "0 to destroy, 6 to adopt." in example.run("plan", "--adopt", "*", *brokers)
+    said = example.run("plan", "--adopt", "*", *brokers)
+    assert "0 to add, 0 to change, 0 to destroy, 12 to adopt." in said
+    assert "pw-of-reporting" not in said
+    example.applied("--adopt", "*", *brokers)
     (example.folder / "provider.tf").write_text((example.folder / "provider.tf.before").read_text())
     said = example.run("validate", expect=1)
     assert "takes a reference to a secret" in said
     assert "change-me" not in said
+
+
+def test_users_and_their_passwords(tmp_path: Path, eu: Sandbox) -> None:
+    """Passwords come from the environment when they are sent, and are in no file."""
+    example = one("10-users", tmp_path, eu)
+    example.run("fmt", "--check")
+    example.run("apply", "--auto-approve", expect=1)
+    for name in ("BILLING", "REPORTS"):
+        example.env |= {f"PASSWORD_OF_{name}": f"hush-{name}"}
+    example.applied()
+    main = example.folder / "main.kf.hcl"
+    main.write_text(main.read_text().replace("billing = 1", "billing = 2"))
+    said = example.run("plan")
+    assert 'recorded secret version = "1" → "2"' in said
+    assert "Plan: 0 to add, 1 to change, 0 to destroy." in said
+    example.applied()
+    files = [file for file in example.folder.rglob("*") if file.is_file()]
+    assert not [file.name for file in files if b"hush-" in file.read_bytes()]
+
+
+def test_quotas_and_who_has_which(tmp_path: Path, eu: Sandbox) -> None:
+    """Each key comes from its own level, and a limit that others set is shown and removed."""
+    example = one("11-quotas", tmp_path, eu)
+    example.run("fmt", "--check")
+    example.applied()
+    asked = ("--user", "billing", "--client-id", "export")
+    said = example.run("explain", "quota", *asked, "--ip", "192.0.2.7")
+    applies = [" ".join(line.split()) for line in said.partition("What applies")[2].splitlines()]
+    assert applies[1:] == [
+        "producer_byte_rate 20971520 bytes/s at each broker shared by any client of user billing",
+        "consumer_byte_rate 52428800 bytes/s at each broker shared by user billing with "
+        "client-id export",
+        "request_percentage 50 % of one thread at each broker shared by user billing with "
+        "client-id export",
+        "controller_mutation_rate no limit",
+        "connection_creation_rate 100 connections/s at each broker shared by everybody who "
+        "connects from 192.0.2.7",
+    ]
+    document = json.loads(example.run("explain", "quota", *asked, "--json"))
+    assert [limit["level"] for limit in document["limits"]] == [3, 1, 5, None]
+    main = example.folder / "main.kf.hcl"
+    main.write_text(main.read_text().replace(", request_percentage = 50", ""))
+    assert '- "request_percentage" = 50' in example.run("plan")
+    example.applied()
+
+
+def test_acls_and_roles(tmp_path: Path, eu: Sandbox) -> None:
+    """Roles share ACLs, which go with their last owner; another host is another ACL, made before
+    the old one is deleted unless the provider block turns that round."""
+    example = one("12-acls-and-roles", tmp_path, eu)
+    example.run("fmt", "--check")
+    example.run("apply", "--auto-approve")
+    # The data source was asked before there was anything to tell.
+    example.applied()
+    assert "User:checkout" in example.run("output", "who_writes_orders")
+    main = example.folder / "main.kf.hcl"
+    whole = main.read_text()
+    audit = whole.index('resource "kafka_access" "billing_audit"')
+    main.write_text(whole[:audit] + whole[whole.index("# Operations of one's own") :])
+    said = example.run("plan")
+    assert "Plan: 0 to add, 2 to change, 3 to destroy." in said
+    example.applied()
+    main.write_text(whole.replace('"producer"\n', '"producer"\n  host = "10.1.2.3"\n'))
+    said = example.run("plan")
+    assert 'acl_order = "create_first"' in said
+    assert "Plan: 5 to add, 2 to change, 2 to destroy." in said
+    example.applied()
+    targeted = example.run("plan", "--target=kafka_access.billing", "--detailed-exitcode")
+    assert "No changes." in targeted
+    example.run("state", "mv", "kafka_access.billing", "kafka_access.invoices")
+    assert "kafka_access.invoices/acl" in example.run("state", "list")
+
+
+def test_broker_and_cluster_configs(tmp_path: Path, eu: Sandbox) -> None:
+    """Each level has its own value and says where it comes from; a read-only one is refused, and
+    a secret is in no file."""
+    example = one("13-broker-and-cluster-configs", tmp_path, eu)
+    example.env |= {"KEYSTORE_PASSWORD": "hush-keystore"}
+    example.run("fmt", "--check")
+    example.applied()
+    assert "ssl.keystore.password" in example.run("output", "secrets_of_the_first")
+    asked = ("explain", "config", "broker", "1", "background.threads")
+    said = [" ".join(line.split()) for line in example.run(*asked).splitlines()]
+    assert "→ Dynamic broker config background.threads 16" in said
+    assert "Dynamic default broker config background.threads 12" in said
+    document = json.loads(
+        example.run("explain", "config", "topic", "configs.orders", "retention.ms", "--json")
+    )
+    assert document["value"] == str(30 * 24 * 3600 * 1000)
+    (winner,) = (level for level in document["levels"] if level["wins"])
+    assert (winner["source"], winner["key"]) == (
+        "DYNAMIC_DEFAULT_BROKER_CONFIG",
+        "log.retention.ms",
+    )
+    main = example.folder / "main.kf.hcl"
+    whole = main.read_text()
+    line = next(x for x in whole.splitlines(keepends=True) if "= 16" in x)
+    main.write_text(whole.replace(line, ""))
+    assert '"16" → (not set, "12" takes effect)' in example.run("plan")
+    main.write_text(whole.replace("2026-01", "2026-02"))
+    assert 'recorded secret version = "2026-01" → "2026-02"' in example.run("plan")
+    example.applied()
+    main.write_text(whole.replace('"log.cleanup.policy"', '"num.partitions"'))
+    assert "needs a restart" in example.run("plan", expect=8)
+    main.write_text(whole)
+    said = example.run("destroy", "--confirm", eu.cluster_id)
+    assert "min.insync.replicas" not in said  # eligible leader replicas own it
+    assert "destroyed" in said
+    files = [file for file in example.folder.rglob("*") if file.is_file()]
+    assert not [file.name for file in files if b"hush-" in file.read_bytes()]
+
+
+def test_replicas_that_move(tmp_path: Path) -> None:
+    """Three brokers: one replica becomes three and then two; what says neither number nor place
+    stays."""
+    with own_sandbox(f"three-{os.getpid()}", 3) as box:
+        example = one("14-placement", tmp_path, box)
+        example.run("fmt", "--check")
+        example.applied()
+        said = example.run("plan", "--var", "replicas=3")
+        assert "~ replica_assignment = [[" in said and "12 replicas are copied" in said
+        assert "Plan: 0 to add, 1 to change, 0 to destroy." in said
+        for replicas in ("replicas=3", "replicas=2"):
+            example.applied("--var", replicas)
+            _at_rest(example, replicas)
+        example.run("alter", "topic", "orders", "--cancel-move", expect=1)
+
+
+def _at_rest(example: Copy, replicas: str) -> None:
+    """Apply until no move is under way: each asks once, and waits for none."""
+    for _ in range(20):
+        example.run("apply", "--auto-approve", "--var", replicas)
+        if "Under way" not in example.run("plan", "--var", replicas):
+            return
+    raise AssertionError("a move of empty topics does not end")

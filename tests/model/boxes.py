@@ -1,8 +1,8 @@
 """Boxes: objects whose move takes its time, on the wires of the simulated cluster.
 
-No type of a real provider starts long work yet, so the engine is proven with one that lives
-here. A label is done at once; a move goes on after its answer, another move takes its place, and
-one to where the box stands ends it.
+Topics move too (`memory/placement.py`); boxes do nothing else, which makes them the plainer
+proof of the engine. A label is done at once; a move goes on after its answer, another move takes
+its place, and one to where the box stands ends it.
 """
 
 from __future__ import annotations
@@ -309,6 +309,14 @@ class BoxSession:
         return answer
 
     def progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
+        mine = [ticket for ticket in tickets if "@" in ticket]
+        others = [ticket for ticket in tickets if ticket not in mine]
+        ends = {o.step: o for o in self.inner.progress(others)} if others else {}
+        if mine:
+            ends.update({outcome.step: outcome for outcome in self._progress(mine)})
+        return [ends[ticket] for ticket in tickets]
+
+    def _progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
         found = self._try("ListMoves", lambda mishap: dict(self.depot.boxes))
         if isinstance(found, Fault):
             return [Outcome(ticket, OutcomeStatus.UNKNOWN, found, ticket) for ticket in tickets]

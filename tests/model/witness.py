@@ -27,7 +27,7 @@ Thing = Topic | Box
 
 
 def shape(thing: Thing | None) -> dict[str, Value]:
-    """The paths of a live object, written with dots; a box that moves counts as there."""
+    """The paths of a live object, written with dots; what moves counts as there."""
     if thing is None:
         return {}
     if isinstance(thing, Box):
@@ -35,7 +35,7 @@ def shape(thing: Thing | None) -> dict[str, Value]:
     whole = FrozenMap(
         name=thing.name,
         partitions=thing.partitions,
-        replication_factor=thing.replication_factor,
+        replication_factor=len((thing.target or thing.assignment)[0]),
         config=thing.config,
     )
     return {dotted(path): value for path, value in flatten(whole).items()}

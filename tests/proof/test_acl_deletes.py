@@ -28,7 +28,7 @@ from kafkaform_providers.kafka.wire.acls import create_acls
 from ..kafka.cluster import connect, eventually
 from .cluster import own_sandbox
 
-LIVE, DOOMED = 50_000, 1_000
+LIVE, DOOMED = 50_000, 400
 AT_ONCE = 5_000
 """ACLs in one request that makes them: half of what the controller takes."""
 SLACK = 3.0

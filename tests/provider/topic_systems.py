@@ -74,7 +74,7 @@ EDITS = (
     Edit("shrink", partitions(3), partitions(2), checked=True),
     Edit("set an unknown config", wish=config(no_such_config="1"), checked=True),
     Edit("set nonsense", wish=config(retention_ms="soon"), checked=True),
-    Edit("change the replication factor", wish=FrozenMap({"replication_factor": 2}), checked=True),
+    Edit("ask for too many replicas", wish=FrozenMap({"replication_factor": 20}), checked=True),
 )
 
 
@@ -102,6 +102,8 @@ QUESTIONS = (
         lambda _: EMPTY,
         lambda answer, _: bool(answer["cluster_id"] and answer["brokers"]),
     ),
+    Question("kafka_acls", About.SYSTEM, lambda _: EMPTY, lambda answer, _: answer["complete"]),
+    Question("kafka_quotas", About.SYSTEM, lambda _: EMPTY, lambda answer, _: answer["complete"]),
 )
 
 

@@ -68,7 +68,9 @@ def test_a_quoted_name_cannot_pretend_to_be_escaped() -> None:
         ("a", '"a"'),
         ((1, "b"), '[1, "b"]'),
         (FrozenMap({"z": 1, "a": None}), '{"a" = (not set), "z" = 1}'),
-        (SecretRef("env", "PASSWORD"), "(sensitive, from env:PASSWORD)"),
+        (SecretRef("env", "PASSWORD"), 'secret_env("PASSWORD")'),
+        (SecretRef("file", 'a"b'), 'secret_file("a\\"b")'),
+        (SecretRef("variable", "password"), "var.password"),
     ],
 )
 def test_values_are_exact(item: object, shown: str) -> None:

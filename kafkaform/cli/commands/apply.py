@@ -12,6 +12,8 @@ from ...plan.model import Options
 from ..configuration import Inputs
 from ..console import Console
 from ..flags import (
+    AcceptOpenAccess,
+    AcceptUnprovenAccess,
     Adopt,
     AutoApprove,
     Exclude,
@@ -26,6 +28,7 @@ from ..flags import (
     Target,
     Var,
     VarFile,
+    accepted,
 )
 from ..planning import check_fail_on
 from ..running import run_apply
@@ -52,6 +55,8 @@ def apply_command(
     exclude: Exclude = [],
     adopt: Adopt = [],
     max_deletes: MaxDeletes = None,
+    accept_open_access: AcceptOpenAccess = False,
+    accept_unproven_access: AcceptUnprovenAccess = False,
     fail_on: FailOn = [],
     var: Var = [],
     var_file: VarFile = [],
@@ -71,6 +76,7 @@ def apply_command(
         exclude=tuple(exclude),
         adopt=tuple(adopt),
         max_deletes=max_deletes,
+        accept=accepted(open_access=accept_open_access, unproven_access=accept_unproven_access),
     )
     if plan_file is not None and options != Options():
         raise UsageError(

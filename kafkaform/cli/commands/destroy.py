@@ -10,6 +10,8 @@ from ...plan.model import Mode, Options
 from ..configuration import Inputs
 from ..console import Console
 from ..flags import (
+    AcceptOpenAccess,
+    AcceptUnprovenAccess,
     Exclude,
     Input,
     Json,
@@ -21,6 +23,7 @@ from ..flags import (
     Target,
     Var,
     VarFile,
+    accepted,
 )
 from ..running import run_apply
 from ..scene import Ask
@@ -42,6 +45,8 @@ def destroy(
     target: Target = [],
     exclude: Exclude = [],
     max_deletes: MaxDeletes = None,
+    accept_open_access: AcceptOpenAccess = False,
+    accept_unproven_access: AcceptUnprovenAccess = False,
     var: Var = [],
     var_file: VarFile = [],
     state: StateFile = None,
@@ -56,7 +61,13 @@ def destroy(
     What prevent_destroy protects stays.
     """
     ask = Ask(
-        Options(Mode.DESTROY, tuple(target), tuple(exclude), max_deletes=max_deletes),
+        Options(
+            Mode.DESTROY,
+            tuple(target),
+            tuple(exclude),
+            max_deletes=max_deletes,
+            accept=accepted(open_access=accept_open_access, unproven_access=accept_unproven_access),
+        ),
         None,
         expect,
         None,

@@ -24,8 +24,8 @@ from .quota import Mutations
 from .rights import Right, User, user
 from .schedule import Ending, Killed, Lost, Mishap, Schedule, Unreachable
 from .tables import HANDLERS
-from .topics import Topics
-from .world import Changes, World
+from .topics import Topic, Topics
+from .world import Changes, Key, World
 
 T = TypeVar("T")
 Veto = Callable[[int, str], Answer | None]
@@ -60,7 +60,8 @@ class SimulatedCluster:
     faults: the mishaps of coming requests; outside: edits that nobody asked this tool for;
     requests: how many requests of each API have left the client; defaults: broker-wide topic
     configs, which are the fallbacks of overrides; users by name, of whom `admin` is root;
-    mutations: the controller mutation quota, of which there is none at first.
+    mutations: the controller mutation quota, which has no limit at first; move_seconds: how
+    long a reassignment takes that copies replicas.
     """
 
     def __init__(
@@ -77,9 +78,11 @@ class SimulatedCluster:
         self.default_replication_factor = 1
         self.delete_topic_enable = True
         self.elr = False
-        self.mutations = Mutations()
+        self.move_seconds = 60.0
+        self._moves: dict[Key, tuple[object, float]] = {}
         self._brokers = {number: Broker() for number in range(1, brokers + 1)}
         self._world = World()
+        self.mutations = Mutations(self._world, lambda changes: self.commit(changes))
         self._late: list[tuple[float, int, Callable[[], object]]] = []
         self._ids = 0
         self._order = 0
@@ -155,10 +158,19 @@ class SimulatedCluster:
         """Append one atomic batch to the log."""
         if not changes:
             return
+        self._append(changes)
+
+    def _append(self, changes: Changes) -> None:
         self._world.apply(changes)
         now = self.clock.monotonic()
         for broker in self._brokers.values():
             broker.commit(changes, now)
+        for key, made in changes.items():
+            target = made.target if isinstance(made, Topic) else None
+            if target is None:
+                self._moves.pop(key, None)
+            elif self._moves.get(key, (None, now))[0] != target:
+                self._moves[key] = (target, now + self.move_seconds)
 
     def new_id(self) -> str:
         """A topic id as Kafka prints it, the same in every run."""
@@ -203,6 +215,9 @@ class SimulatedCluster:
     def _land(self) -> None:
         while self._late and self._late[0][0] <= self.clock.monotonic():
             heapq.heappop(self._late)[2]()
+        now = self.clock.monotonic()
+        for key in [key for key, (_, end) in self._moves.items() if end <= now]:
+            self._append({key: self._world.get(key).arrived})
 
 
 def _veto(mishap: Mishap) -> Veto:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-from . import topics
+from . import config_kinds, topics
 from .controller import Call, Handler, Item, Refusal, Result, Verdict, batch
 from .world import Key
 
@@ -27,6 +28,10 @@ def _alter(call: Call, item: Item) -> Verdict:
 
 RESOURCES: Mapping[str, tuple[Callable[[str], Key], Callable[[Call, Item], Verdict]]] = {
     "topic": (topics.key, topics.alter),
+    **{
+        resource: (partial(config_kinds.key, resource), config_kinds.alter)
+        for resource in ("broker", "group", "client_metrics")
+    },
 }
 """Resource as payloads name it -> where the world keeps it, and what altering it does."""
 

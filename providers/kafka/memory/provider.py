@@ -17,6 +17,7 @@ from kafkaform.provider.contract import ResourceType, Secrets
 from .. import settings
 from ..connect import CLIENT_ID
 from ..provider import PROVIDER
+from ..sizes import parse_size
 from .cluster import SimulatedCluster
 from .session import MemorySession
 
@@ -44,10 +45,6 @@ class MemoryProvider:
     @property
     def data(self) -> Mapping[str, ObjectSchema]:
         return PROVIDER.data
-
-    @property
-    def later(self) -> Mapping[str, ObjectSchema]:
-        return PROVIDER.later
 
     def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
         return PROVIDER.check(config)
@@ -90,6 +87,7 @@ def _facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) -> Fact
         "protect": protect,
         "operation_timeout": _timeout(config),
         "acl_order": config.get("acl_order") or "create_first",
+        "reassignment_throttle": parse_size(config.get("reassignment_throttle")),
         "authorizer": config.get("authorizer") or EMPTY,
     }
     return Facts(cluster.id, nodes, principal, FrozenMap(values))

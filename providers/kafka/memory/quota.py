@@ -1,4 +1,7 @@
-"""The controller mutation quota of the simulated cluster: quotas, and a bucket for each sharer."""
+"""The controller mutation quota of the simulated cluster: a bucket for each who shares a limit.
+
+The limits are the cluster's own client quotas, whoever set them.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 from kafkaform.core.dataclass import dataclass, field
-from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.core.value import EMPTY
 
-from ..quota_levels import applying
-from ..quotas import MUTATION_RATE
+from .. import quotas
+from ..quota_levels import Quotas, applying
+from .world import Changes, World
 
 Charge = Callable[[int], float]
 """Mutations of one item -> 0, or seconds to wait: then nothing was spent and the item must be
@@ -24,27 +28,29 @@ class _Bucket:
 
 @dataclass(slots=True)
 class Mutations:
-    """samples, seconds: the window, Kafka's default unless a test changes it."""
+    """world: what is committed; commit: appends to the log; samples, seconds: the window, Kafka's
+    default unless a test changes it."""
 
+    world: World
+    commit: Callable[[Changes], None]
     samples: int = 11
     seconds: int = 1
-    quotas: dict[FrozenMap, FrozenMap] = field(default_factory=dict)
     _buckets: dict[tuple[str | None, str | None], _Bucket] = field(default_factory=dict)
 
     def limit(self, entity: Mapping[str, str | None], rate: Decimal | int | None) -> None:
         """Set an entity's controller_mutation_rate, or remove it with None. entity: `user`,
         `client-id` or both -> a name, None for the default."""
-        values = self.quotas.pop(FrozenMap(entity), EMPTY).without([MUTATION_RATE])
+        place = quotas.KIND, quotas.key_of(entity)
+        config = (self.world.get(place) or EMPTY).without([quotas.MUTATION_RATE])
         if rate is not None:
-            values = values.with_items({MUTATION_RATE: Decimal(rate)})
-        if values:
-            self.quotas[FrozenMap(entity)] = values
+            config = config.with_items({quotas.MUTATION_RATE: quotas.exact(Decimal(rate))})
+        self.commit({place: config or None})
 
     def charge(self, user: str, client_id: str, now: float) -> Charge:
         """What an item of a request by this user at this time is asked."""
 
         def spend(mutations: int) -> float:
-            found = applying(MUTATION_RATE, user, client_id, self.quotas)
+            found = applying(quotas.MUTATION_RATE, user, client_id, self._limits())
             if found is None or found.value is None:
                 return 0.0
             rate = float(found.value)
@@ -58,3 +64,9 @@ class Mutations:
             return 0.0
 
         return spend
+
+    def _limits(self) -> Quotas:
+        return {
+            quotas.entity_from(name): {item: Decimal(str(config[item])) for item in config}
+            for name, config in self.world.of(quotas.KIND).items()
+        }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kafkaform.core.change import (
     Action,
@@ -15,6 +16,7 @@ from kafkaform.core.change import (
     Step,
     Verdict,
 )
+from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import (
     Coverage,
     CoverageKind,
@@ -27,15 +29,19 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
-from kafkaform.core.value import FrozenMap
+from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.provider.contract import Secrets
 
-from .. import faults, quotas, topics
+from .. import faults, preflight, throttles, topics
+from ..config_faults import config_fault
 from ..data import Source, answer
+from ..placement import ThrottleTicket, parse_ticket
+from . import placement
 from .cluster import SimulatedCluster, View
-from .controller import Answer
+from .controller import Answer, Item
 from .kinds import Scene
-from .rights import CLUSTER, User
+from .placement import moving
+from .rights import CLUSTER, User, held
 from .schedule import Lost, Unreachable
 from .tables import CHECKS, HANDLERS, KINDS, MADE
 
@@ -61,6 +67,9 @@ class MemorySession:
         self._user = user
         self._facts = facts
         self._closed = False
+        self._hands = throttles.Hands(
+            self._throttle_at, self._alter, self._topic_id, lambda: False, {}, set()
+        )
 
     @property
     def facts(self) -> Facts:
@@ -68,8 +77,6 @@ class MemorySession:
 
     def sweep(self, kind: str, depth: Depth) -> Sweep:
         """One listing. A veto for its first item fails it whole."""
-        if kind == quotas.KIND:
-            return self._quotas(depth)
         if kind not in KINDS:
             return _failed_sweep(kind, depth, _unsupported(kind))
         view = self._look(KINDS[kind].listing, None)
@@ -128,6 +135,11 @@ class MemorySession:
         )
         return {change.identity: _NOTHING_LOST for change in doomed}
 
+    def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
+        """As a real session, from the rights of its user."""
+        seen = [name for name in preflight.topics_of(steps) if name in self._cluster.topics]
+        return tuple(preflight.missing(steps, held(self._user, seen), self._user.principal))
+
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
         """What the controller would answer. Where it has no dry run, a fresh look stands in, as
         with a real cluster."""
@@ -138,29 +150,48 @@ class MemorySession:
         ]
 
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
-        """One request, sent once."""
-        answers = self._send(batch, validate=False)
+        """One request, sent once; before it what its steps owe, a throttle."""
+        held = {step.id: fault for step in batch.steps if (fault := self._throttled(step))}
+        ends = {name: Outcome(name, _status(fault), fault) for name, fault in held.items()}
+        ready = tuple(step for step in batch.steps if step.id not in held)
+        answers = self._send(replace(batch, steps=ready), secrets) if ready else []
         if isinstance(answers, Fault):
-            return [Outcome(step.id, _status(answers), answers) for step in batch.steps]
-        return [
-            self._outcome(batch.request.name, step, answer)
-            for step, answer in zip(batch.steps, answers, strict=True)
-        ]
+            ends.update({step.id: Outcome(step.id, _status(answers), answers) for step in ready})
+        else:
+            for step, answer in zip(ready, answers, strict=True):
+                ends[step.id] = self._outcome(batch.request.name, step, answer)
+        return [ends[step.id] for step in batch.steps]
+
+    def _throttled(self, step: Step) -> Fault | None:
+        ticket = parse_ticket(step.owes or "")
+        return throttles.put(self._hands, ticket) if isinstance(ticket, ThrottleTicket) else None
 
     def progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
-        """No work runs long here, so no ticket is known."""
-        return [self.cancel(ticket) for ticket in tickets]
+        """From one look at all moves; throttles whose move has ended are removed."""
+        view = self._look(placement.LISTING, None)
+        if isinstance(view, Fault):
+            return [Outcome(ticket, OutcomeStatus.UNKNOWN, view, ticket) for ticket in tickets]
+        parsed = {text: parse_ticket(text) for text in tickets}
+        limits = {text: t for text, t in parsed.items() if isinstance(t, ThrottleTicket)}
+        found = {o.step: o for o in throttles.settle(self._hands, limits, moving(view.topics))}
+        return [found.get(text) or placement.standing(text, view.topics) for text in tickets]
 
     def cancel(self, ticket: str) -> Outcome:
-        """No work runs long here, so no ticket is known."""
-        fault = Fault("NO_SUCH_TICKET", f"no work runs as {ticket}", FaultClass.DEFINITE)
-        return Outcome(ticket, OutcomeStatus.FAILED, fault, ticket)
+        """Stop the move of this ticket's topic."""
+        item = placement.cancelled(ticket, self._cluster.topics)
+        if item is None:
+            fault = Fault("MOVE_ENDED", "no move of the topic runs", FaultClass.DEFINITE)
+            return Outcome(ticket, OutcomeStatus.FAILED, fault)
+        answers = self._request(placement.API, [item], validate=False)
+        if isinstance(answers, Fault):
+            return Outcome(ticket, OutcomeStatus.UNKNOWN, answers, ticket)
+        return Outcome(ticket, OutcomeStatus.APPLIED)
 
     def close(self) -> None:
         self._closed = True
 
     def _faults(self, batch: Batch) -> list[Fault | None]:
-        answers = self._send(batch, validate=True)
+        answers = self._send(batch, None)
         if isinstance(answers, Fault):
             return [answers for _ in batch.steps]
         return [
@@ -179,6 +210,8 @@ class MemorySession:
         fault = _fault(api, step, answer)
         if fault is not None:
             return Outcome(step.id, _status(fault), fault)
+        if ticket := step.payload.get("ticket"):
+            return Outcome(step.id, OutcomeStatus.STARTED, ticket=ticket)
         if api not in MADE or answer.made is None:
             return Outcome(step.id, OutcomeStatus.APPLIED)
         scene = self._scene(View(self._cluster.world, lambda *_: None))
@@ -187,18 +220,23 @@ class MemorySession:
             step.id, OutcomeStatus.APPLIED, incarnation=incarnation, attributes=attributes
         )
 
-    def _quotas(self, depth: Depth) -> Sweep:
-        """All of them, or the fault, as a real cluster tells them."""
-        api = "DescribeClientQuotas"
-        view = self._look(api, None)
+    def _throttle_at(self, place: throttles.Place) -> Mapping[str, str] | Fault:
+        view = self._look("DescribeConfigs", place.node)
+        return view if isinstance(view, Fault) else placement.throttle_at(view.world, place)
+
+    def _alter(
+        self, place: throttles.Place, put: Mapping[str, str], gone: Sequence[str]
+    ) -> Fault | None:
+        api = "IncrementalAlterConfigs"
+        item = {"resource": place.resource, "name": place.name, "set": put, "delete": gone}
+        answers = self._request(api, [item], validate=False)
+        return answers if isinstance(answers, Fault) else _code(api, place.name, answers[0])
+
+    def _topic_id(self, name: str) -> str | Fault | None:
+        view = self._look("DescribeTopics", None)
         if isinstance(view, Fault):
-            return _failed_sweep(quotas.KIND, depth, view)
-        vetoed = view.veto(0, "")
-        may = self._user.may("DescribeConfigs", CLUSTER)
-        if code := vetoed.code if vetoed else 0 if may else 31:
-            return _failed_sweep(quotas.KIND, depth, faults.fault_of(api, code, ""))
-        rows = self._cluster.mutations.quotas.items()
-        return quotas.listing(self._instance, depth, rows)
+            return view
+        return view.topics[name].id if name in view.topics else None
 
     def _describe(self) -> FrozenMap | Fault:
         """Brokers have made-up addresses; the first one leads."""
@@ -226,12 +264,17 @@ class MemorySession:
         except Lost as error:
             return faults.lost("Metadata", str(error))
 
-    def _send(self, batch: Batch, *, validate: bool) -> list[Answer] | Fault:
+    def _send(self, batch: Batch, secrets: Secrets | None) -> list[Answer] | Fault:
+        """secrets: what references stand for, None for a dry run, which has none."""
         if self._closed:
             return _CLOSED
-        api, items = batch.request.name, [step.payload for step in batch.steps]
+        api = batch.request.name
         if api not in HANDLERS:
             return _unsupported(api)
+        items = [_revealed(step.payload, secrets or {}) for step in batch.steps]
+        return self._request(api, items, validate=secrets is None)
+
+    def _request(self, api: str, items: Sequence[Item], *, validate: bool) -> list[Answer] | Fault:
         try:
             return self._cluster.write(api, items, self._user, validate=validate)
         except Unreachable as error:
@@ -240,10 +283,25 @@ class MemorySession:
             return faults.lost(api, str(error))
 
 
+def _revealed(value: Any, secrets: Secrets) -> Any:
+    """A payload as it leaves this computer: with the secrets themselves, as far as there are."""
+    if isinstance(value, SecretRef):
+        return secrets.get(str(value), value)
+    if isinstance(value, FrozenMap):
+        return FrozenMap({key: _revealed(item, secrets) for key, item in value.items()})
+    return value
+
+
 def _fault(api: str, step: Step, answer: Answer) -> Fault | None:
+    if answer.code and "resource" in step.payload:
+        where = (step.payload["resource"], step.payload["name"])
+        return config_fault(api, *where, answer.code, answer.message, wait=answer.wait)
+    return _code(api, step.identity.key, answer)
+
+
+def _code(api: str, name: str, answer: Answer) -> Fault | None:
     if not answer.code:
         return None
-    name = step.identity.key
     return faults.fault_of(api, answer.code, name, answer.message, wait=answer.wait)
 
 

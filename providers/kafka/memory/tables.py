@@ -8,11 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import configs, topics
+from . import acls, config_kinds, configs, operations, placement, quotas, scram, topics
 from .controller import Handler
 from .kinds import Check, Kind, Made
 
-_MODULES: tuple[Any, ...] = (topics, configs)
+_MODULES: tuple[Any, ...] = (
+    topics,
+    configs,
+    config_kinds,
+    acls,
+    quotas,
+    scram,
+    operations,
+    placement,
+)
 
 
 def _table(name: str) -> dict[str, Any]:

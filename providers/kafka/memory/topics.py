@@ -24,6 +24,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 
 from .. import configs, faults, rules, topics
 from ..canonical import config_map
+from ..placement import move_ticket
 from ..rules import MAX_RECORDS
 from .controller import Answer, Call, Handler, Item, Refusal, Result, Verdict, batch, require, whole
 from .kinds import Kind, Scene
@@ -35,12 +36,19 @@ INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_grou
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """assignment: broker ids of each partition; config: the topic's own overrides."""
+    """assignment: broker ids of each partition; config: the topic's own overrides; target: where
+    the move that runs takes them, None if none does."""
 
     name: str
     id: str
     assignment: tuple[tuple[int, ...], ...]
     config: FrozenMap = EMPTY
+    target: tuple[tuple[int, ...], ...] | None = None
+
+    @property
+    def arrived(self) -> Topic:
+        """The topic once its move has ended."""
+        return replace(self, assignment=self.target or self.assignment, target=None)
 
     @property
     def partitions(self) -> int:
@@ -174,7 +182,9 @@ def _grow(call: Call, item: Item, room: int) -> Verdict:
     if count <= topic.partitions:
         raise Refusal(37, f"Topic currently has {topic.partitions} partitions, asked: {count}.")
     added = _added(call, topic, count, item["assignment"])
-    grown = replace(topic, assignment=(*topic.assignment, *added[:room]))
+    more = added[:room]
+    there = None if topic.target is None else (*topic.target, *more)
+    grown = replace(topic, assignment=(*topic.assignment, *more), target=there)
     if len(added) > room:
         return Answer(-1, "The metadata batch is full."), grown, room
     return Answer(made=grown), grown, len(added)
@@ -255,8 +265,18 @@ def _topic(scene: Scene, identity: Identity, depth: Depth) -> Reading:
         return Observed(identity, listed, topic.id, details=details)
     if not scene.user.may_on_topic("DescribeConfigs", name):
         return Hidden(identity, faults.right_for("DescribeConfigs", name))
+    moving, ticket = _move(topic)
     fallbacks = _fallbacks(scene, topic)
-    return Observed(identity, whole_topic, topic.id, fallbacks=fallbacks, details=details)
+    return Observed(identity, whole_topic, topic.id, moving, fallbacks, details, ticket)
+
+
+def _move(topic: Topic) -> tuple[FrozenMap | None, str | None]:
+    """Where the move that runs takes the topic, and its ticket."""
+    there = topic.target
+    if there is None:
+        return None, None
+    target = FrozenMap(replication_factor=len(there[0]), replica_assignment=there)
+    return target, str(move_ticket(topic.name, topic.id, there))
 
 
 def _sweep_configs(scene: Scene, depth: Depth) -> Sweep:
@@ -270,10 +290,13 @@ def _read_configs(scene: Scene, identity: Identity) -> Reading:
     if not scene.user.may_on_topic("DescribeConfigs", name):
         return Hidden(identity, faults.right_for("DescribeConfigs", name))
     topic = scene.objects(topics.KIND).get(name)
-    if topic is None or all(configs.untouched(key, scene.facts) for key in topic.config):
+    if topic is None:
+        return Absent(identity)
+    foreign = frozenset(("config", k) for k in topic.config if configs.untouched(k, scene.facts))
+    if len(foreign) == len(topic.config):
         return Absent(identity)
     attributes = FrozenMap({"topic": name, "config": topic.config})
-    return Observed(identity, attributes, fallbacks=_fallbacks(scene, topic))
+    return Observed(identity, attributes, fallbacks=_fallbacks(scene, topic), foreign=foreign)
 
 
 def _fallbacks(scene: Scene, topic: Topic) -> FrozenMap:

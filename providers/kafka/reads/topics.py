@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
+from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import (
     Absent,
     Coverage,
@@ -35,8 +36,11 @@ from ..context import Context
 from ..exchange import attempt
 from ..faults import code_name, fault_of, right_for
 from ..wire.answers import Answer, Entry
+from ..wire.client import Unsupported
 from ..wire.configs import describe_configs
+from ..wire.lean import describe_own
 from ..wire.topics import TopicRow, list_topics
+from .placement import Moves, Placed, list_moves, placed, progress
 
 NAMES_AT_ONCE = 2_000
 CONFIGS_AT_ONCE = 250
@@ -56,6 +60,7 @@ ConfigAnswers = Mapping[str, Answer | Fault]
 
 def sweep_topics(context: Context, depth: Depth) -> Sweep:
     """All topics that we may see, in one Metadata request, with their configs if asked."""
+    moves = list_moves(context) if depth is Depth.FULL else {}
     rows = attempt("Metadata", lambda: list_topics(context.wire, None, context.timeout))
     if isinstance(rows, Fault):
         return Sweep(topics.KIND, depth, (), Coverage(CoverageKind.FAILED, rows))
@@ -63,7 +68,8 @@ def sweep_topics(context: Context, depth: Depth) -> Sweep:
     if depth is Depth.NAMES:
         items = tuple(_named(_identity(context, row.name), row) for row in seen)
         return Sweep(topics.KIND, depth, items, _VISIBLE)
-    readings = _with_configs(context, {_identity(context, row.name): row for row in seen}, None)
+    wanted = {_identity(context, row.name): row for row in seen}
+    readings = _with_configs(context, wanted, moves, None)
     items = tuple(item for item in readings.values() if isinstance(item, Observed))
     return Sweep(topics.KIND, depth, items, _coverage(readings.values()))
 
@@ -78,9 +84,13 @@ def _coverage(readings: Iterable[Reading]) -> Coverage:
 def read_topics(
     context: Context, ids: Sequence[Identity], node: str | None
 ) -> Mapping[Identity, Reading]:
-    """These topics whole. node: the broker whose view is wanted, None for any."""
+    """These topics whole. node: the broker whose view is wanted, None for any.
+
+    Moves are listed first: one that ends meanwhile still counts as moving, while one that was
+    seen by Metadata alone would look like another number of replicas."""
+    moves = list_moves(context, node)
     rows, readings = _rows(context, ids, node)
-    return {**readings, **_with_configs(context, rows, node)}
+    return {**readings, **_with_configs(context, rows, moves, node)}
 
 
 def sweep_topic_configs(context: Context, depth: Depth) -> Sweep:
@@ -142,14 +152,44 @@ def _unseen(
 
 
 def _with_configs(
-    context: Context, rows: Mapping[Identity, TopicRow], node: str | None
+    context: Context, rows: Mapping[Identity, TopicRow], moves: Moves | Fault, node: str | None
 ) -> Mapping[Identity, Reading]:
     answers = _configs(context, [identity.key for identity in rows], node)
     fallbacks = _fallbacks(context, answers, node)
+    where = {identity: placed(row, moves) for identity, row in rows.items()}
+    far = _how_far(context, rows, moves) if node is None else {}
     return {
-        identity: _whole(identity, row, answers[identity.key], fallbacks, node)
+        identity: _moving(
+            _whole(identity, row, answers[identity.key], fallbacks, node),
+            where[identity],
+            far.get(row.name),
+        )
         for identity, row in rows.items()
     }
+
+
+def _how_far(
+    context: Context, rows: Mapping[Identity, TopicRow], moves: Moves | Fault
+) -> Mapping[str, str]:
+    if isinstance(moves, Fault):
+        return {}
+    names = {row.name for row in rows.values()}
+    return progress(context, {name: mine for name, mine in moves.items() if name in names})
+
+
+def _moving(reading: Reading, where: Placed, far: str | None) -> Reading:
+    """The reading with its replicas where they stand, and where the move that runs takes them."""
+    if not isinstance(reading, Observed):
+        return reading
+    stands = {"replication_factor": len(where.replicas[0])} if where.replicas else {}
+    more = {**where.details, **({"progress": far} if far else {})}
+    return replace(
+        reading,
+        attributes=reading.attributes.with_items({**stands, "replica_assignment": where.replicas}),
+        moving=where.moving,
+        ticket=where.ticket,
+        details=reading.details.with_items(more),
+    )
 
 
 def _whole(
@@ -170,10 +210,9 @@ def _whole(
             fault_of("DescribeConfigs", answer.code, identity.key, answer.message, node or ""),
         )
     named, config = _named(identity, row), _own(answer)
-    assignment = {"replica_assignment": row.replicas, "config": config}
     return Observed(
         identity,
-        named.attributes.with_items(assignment),
+        named.attributes.with_items({"config": config}),
         named.incarnation,
         fallbacks=_below(config, fallbacks),
         details=named.details,
@@ -204,10 +243,11 @@ def _topic_config(
     if answer.code:
         return _unseen(identity, "DescribeConfigs", answer.code, answer.message, None)
     config = _own(answer)
-    if all(configs.untouched(key, context.facts) for key in config):
+    foreign = frozenset(("config", k) for k in config if configs.untouched(k, context.facts))
+    if len(foreign) == len(config):
         return Absent(identity)
     attributes = FrozenMap({"topic": identity.key, "config": config})
-    return Observed(identity, attributes, fallbacks=_below(config, fallbacks))
+    return Observed(identity, attributes, fallbacks=_below(config, fallbacks), foreign=foreign)
 
 
 def _own(answer: Answer) -> FrozenMap:
@@ -236,15 +276,20 @@ def _configs(context: Context, names: Sequence[str], node: str | None) -> Config
 
 
 def _some_configs(context: Context, node: str | None, names: Sequence[str]) -> ConfigAnswers:
-    answers = attempt(
-        "DescribeConfigs",
-        lambda: describe_configs(context.wire, "topic", names, context.timeout, node=node),
-        node,
-    )
+    answers = attempt("DescribeConfigs", lambda: _describe_own(context, names, node), node)
     if isinstance(answers, Fault):
         return dict.fromkeys(names, answers)
     left_out = Answer(-1, "the broker left it out of its answer")
     return {name: answers.get(name, left_out) for name in names}
+
+
+def _describe_own(context: Context, names: Sequence[str], node: str | None) -> Mapping[str, Answer]:
+    try:
+        return describe_own(context.wire, names, context.timeout, node)
+    except Unsupported:
+        return describe_configs(
+            context.wire, "topic", names, context.timeout, source=OWN, node=node
+        )
 
 
 def _fallbacks(context: Context, answers: ConfigAnswers, node: str | None) -> FrozenMap:

@@ -1,4 +1,4 @@
-"""The requests that create, grow and delete topics and set their configs, sent once each.
+"""The requests that create, grow and delete topics, sent once each.
 
 Every function takes the steps of one request and answers for each of them in order, whatever
 happens; with `validate_only` the broker checks the very request and does nothing.
@@ -19,9 +19,7 @@ from ..exchange import attempt
 from ..faults import fault_of, lost, right_for
 from ..reads.topics import OWN, UNKNOWN_TOPIC
 from ..wire.answers import Answer, Answers
-from ..wire.configs import alter_configs
 from ..wire.topics import (
-    ANSWER_MARGIN,
     TopicRow,
     create_partitions,
     create_topics,
@@ -56,20 +54,6 @@ def send_create_partitions(context: Context, order: Order) -> Sequence[Reply]:
         ),
     )
     return _replies("CreatePartitions", order.steps, answers, "name")
-
-
-def send_alter_configs(context: Context, order: Order) -> Sequence[Reply]:
-    """IncrementalAlterConfigs, all keys of one topic or none."""
-    answers = attempt(
-        "IncrementalAlterConfigs",
-        lambda: alter_configs(
-            context.wire,
-            _payloads(order.steps),
-            context.timeout + ANSWER_MARGIN,
-            validate_only=order.dry,
-        ),
-    )
-    return _replies("IncrementalAlterConfigs", order.steps, answers, "name")
 
 
 def send_delete_topics(context: Context, order: Order) -> Sequence[Reply]:

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from kafkaform.core.dataclass import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    """What one level says of a config, under this name or another one."""
+
+    name: str
+    value: str | None
+    source: int
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One config. source: 1 is a topic's own override, 5 the built-in default, others in
     between; below: the value that takes effect without this entry, if it was asked for and the
-    broker lists one."""
+    broker lists one; sensitive: the broker does not tell the value; synonyms: all that is set at
+    any level, if it was asked for, the one that wins first; kind: the protocol's type."""
 
     name: str
     value: str | None
     source: int
     below: str | None = None
+    sensitive: bool = False
+    read_only: bool = False
+    synonyms: tuple[Synonym, ...] = ()
+    kind: int = 0
+    doc: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +50,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """items: name, or topic id for deletes -> answer; throttle: seconds the broker asks to wait."""
+    """items: name, topic id for deletes, or resource and name for configs -> answer; throttle:
+    seconds the broker asks to wait."""
 
-    items: Mapping[str, Answer]
+    items: Mapping[Any, Answer]
     throttle: float

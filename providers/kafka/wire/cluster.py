@@ -59,6 +59,15 @@ def describe_cluster(wire: Wire, timeout: float) -> ClusterRow:
     )
 
 
+def cluster_operations(wire: Wire, timeout: float) -> frozenset[int] | None:
+    """Codes of what we may do with the cluster; None if it does not say."""
+    request = DescribeClusterRequest(
+        include_cluster_authorized_operations=True, include_fenced_brokers=False
+    )
+    operations = wire.send(request, timeout).authorized_operations
+    return None if operations is None else frozenset(operations)
+
+
 def quorum_leader(wire: Wire, timeout: float) -> int | None:
     """Id of the node that leads the metadata quorum, or None if we are not told."""
     topic = DescribeQuorumRequest.TopicData

@@ -1,17 +1,32 @@
-"""DescribeConfigs and IncrementalAlterConfigs for any kind of resource."""
+"""DescribeConfigs, IncrementalAlterConfigs and ListConfigResources for any kind of resource."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
+from kafka.protocol.admin import (
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+    ListConfigResourcesRequest,
+)
 
-from .answers import Answer, Answers, Entry
+from kafkaform.core.dataclass import dataclass
+
+from .answers import Answer, Answers, Entry, Synonym
 from .client import Wire
 
 TYPES = {"topic": 2, "broker": 4, "broker_logger": 8, "client_metrics": 16, "group": 32}
+_RESOURCES = {code: name for name, code in TYPES.items()}
 SET, DELETE = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """code: 0, or why nothing is told."""
+
+    code: int
+    names: tuple[str, ...]
 
 
 def describe_configs(
@@ -22,10 +37,13 @@ def describe_configs(
     *,
     keys: Sequence[str] | None = None,
     synonyms: bool = False,
+    docs: bool = False,
+    source: int | None = None,
     node: str | None = None,
 ) -> Mapping[str, Answer]:
     """The configs of these resources by name. keys: only these; synonyms: fill in what lies below;
-    node: the broker to ask, needed for a broker's own configs; timeout: seconds."""
+    docs: fill in type and documentation; source: keep only entries from there; node: the broker
+    to ask, needed for a broker's own configs; timeout: seconds."""
     row = DescribeConfigsRequest.DescribeConfigsResource
     request = DescribeConfigsRequest(
         resources=[
@@ -37,13 +55,17 @@ def describe_configs(
             for name in names
         ],
         include_synonyms=synonyms,
-        include_documentation=False,
-        min_version=1,
+        include_documentation=docs,
+        min_version=3 if docs else 1,
     )
     response = wire.send(request, timeout, node)
     return {
         row.resource_name: Answer(
-            row.error_code, row.error_message, configs=tuple(map(_entry, row.configs))
+            row.error_code,
+            row.error_message,
+            configs=tuple(
+                _entry(entry) for entry in row.configs if source in (None, entry.config_source)
+            ),
         )
         for row in response.results
     }
@@ -58,7 +80,8 @@ def alter_configs(
     node: str | None = None,
 ) -> Answers:
     """Set and remove configs, all or none of each resource. changes: payloads with resource,
-    name, set and delete; timeout: seconds, the client's own: the request carries none."""
+    name, set and delete; timeout: seconds, the client's own: the request carries none. The
+    answers are keyed by resource and name, since a topic and a group can have one name."""
     request = IncrementalAlterConfigsRequest(
         resources=[_alteration(change) for change in changes],
         validate_only=validate_only,
@@ -66,11 +89,27 @@ def alter_configs(
     response = wire.send(request, timeout, node)
     return Answers(
         {
-            row.resource_name: Answer(row.error_code, row.error_message)
+            (_RESOURCES.get(row.resource_type), row.resource_name): Answer(
+                row.error_code, row.error_message
+            )
             for row in response.responses
         },
         response.throttle_time_ms / 1000,
     )
+
+
+def list_config_resources(wire: Wire, resource: str, timeout: float) -> Listed:
+    """Names of the resources of this kind that have configs. timeout: seconds.
+
+    Raises Unsupported where the broker cannot list this kind: before Kafka 4.1 it lists client
+    metrics alone (KIP-1142)."""
+    if resource == "client_metrics":
+        request = ListConfigResourcesRequest(max_version=0)
+    else:
+        request = ListConfigResourcesRequest(resource_types=[TYPES[resource]], min_version=1)
+    response = wire.send(request, timeout)
+    names = tuple(row.resource_name for row in response.config_resources or ())
+    return Listed(response.error_code, names)
 
 
 def _alteration(change: Mapping[str, Any]) -> Any:
@@ -91,5 +130,16 @@ def _alteration(change: Mapping[str, Any]) -> Any:
 
 def _entry(row: Any) -> Entry:
     """Synonyms are what would take effect in turn, the entry itself first."""
-    below = next((item.value for item in row.synonyms or () if item.name != row.name), None)
-    return Entry(row.name, row.value, row.config_source, below)
+    synonyms = tuple(Synonym(s.name, s.value, s.source) for s in row.synonyms or ())
+    below = next((item.value for item in synonyms if item.name != row.name), None)
+    return Entry(
+        row.name,
+        row.value,
+        row.config_source,
+        below,
+        row.is_sensitive,
+        row.read_only,
+        synonyms,
+        row.config_type or 0,
+        row.documentation or "",
+    )

@@ -1,13 +1,16 @@
-"""DescribeClientQuotas: every quota entity with every key that is set on it."""
+"""DescribeClientQuotas and AlterClientQuotas: quota entities and every key that is set on them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from kafka.protocol.admin import DescribeClientQuotasRequest
+from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
 
 from kafkaform.core.dataclass import dataclass
+from kafkaform.core.value import FrozenMap
 
+from .answers import Answer
 from .client import Wire
 
 
@@ -29,18 +32,63 @@ class QuotaRows:
     rows: tuple[QuotaRow, ...]
 
 
-def describe_quotas(wire: Wire, timeout: float) -> QuotaRows:
-    """All quotas of the cluster. timeout: seconds, the client's own: the request carries none."""
+@dataclass(frozen=True, slots=True)
+class QuotaAnswers:
+    """items: entity -> its answer; throttle: seconds the broker asks to wait."""
+
+    items: Mapping[FrozenMap, Answer]
+    throttle: float
+
+
+def describe_quotas(wire: Wire, timeout: float, node: str | None = None) -> QuotaRows:
+    """All quotas of the cluster. timeout: seconds, the client's own: the request carries none;
+    node: the broker to ask, None for any."""
     # No component and not strict means no filter at all, so entities of ip come too.
-    response = wire.send(DescribeClientQuotasRequest(components=[], strict=False), timeout)
+    response = wire.send(DescribeClientQuotasRequest(components=[], strict=False), timeout, node)
     return QuotaRows(
         response.error_code,
         response.error_message,
         tuple(
-            QuotaRow(
-                {part.entity_type: part.entity_name for part in row.entity},
-                {item.key: item.value for item in row.values},
-            )
+            QuotaRow(_entity(row), {item.key: item.value for item in row.values})
             for row in response.entries or ()
         ),
     )
+
+
+def alter_quotas(
+    wire: Wire, changes: Sequence[Mapping[str, Any]], timeout: float, *, validate_only: bool
+) -> QuotaAnswers:
+    """Set and remove limits, all or none of each entity. changes: payloads with entity, set and
+    remove; timeout: seconds, the client's own: the request carries none."""
+    request = AlterClientQuotasRequest(
+        entries=[_entry(change) for change in changes], validate_only=validate_only
+    )
+    response = wire.send(request, timeout)
+    return QuotaAnswers(
+        {
+            FrozenMap(_entity(row)): Answer(row.error_code, row.error_message)
+            for row in response.entries
+        },
+        response.throttle_time_ms / 1000,
+    )
+
+
+def _entry(change: Mapping[str, Any]) -> Any:
+    row = AlterClientQuotasRequest.EntryData
+    return row(
+        entity=[
+            row.EntityData(entity_type=part, entity_name=name)
+            for part, name in change["entity"].items()
+        ],
+        ops=[
+            *(
+                row.OpData(key=key, value=float(value), remove=False)
+                for key, value in sorted(change["set"].items())
+            ),
+            *(row.OpData(key=key, value=0.0, remove=True) for key in change["remove"]),
+        ],
+    )
+
+
+def _entity(row: Any) -> dict[str, str | None]:
+    return {part.entity_type: part.entity_name for part in row.entity}

@@ -25,8 +25,9 @@ REQUEST_TIMED_OUT, and not ours, is what we hear."""
 
 @dataclass(frozen=True, slots=True)
 class TopicRow:
-    """One topic of a Metadata answer. replicas: broker ids of partition 0, 1, …; leaderless:
-    partitions without a leader; operations: codes of what we may do, None if not asked."""
+    """One topic of a Metadata answer. replicas, in_sync: broker ids of partition 0, 1, …;
+    leaderless: partitions without a leader; operations: codes of what we may do, None if not
+    asked."""
 
     name: str
     code: int
@@ -35,6 +36,7 @@ class TopicRow:
     replicas: tuple[tuple[int, ...], ...] = ()
     leaderless: int = 0
     operations: frozenset[int] | None = None
+    in_sync: tuple[tuple[int, ...], ...] = ()
 
 
 def create_topics(
@@ -170,4 +172,5 @@ def _row(row: Any, operations: bool) -> TopicRow:
         replicas=tuple(tuple(partition.replica_nodes) for partition in partitions),
         leaderless=sum(partition.leader_id < 0 for partition in partitions),
         operations=frozenset(row.authorized_operations or ()) if operations else None,
+        in_sync=tuple(tuple(partition.isr_nodes) for partition in partitions),
     )

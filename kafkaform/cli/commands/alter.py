@@ -1,0 +1,299 @@
+"""`kafkaform alter`: change configs, limits and credentials of what no block manages."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kafkaform_providers.kafka.describe_source import Wanted as Described
+
+from ...core.canonical import dumps
+from ...core.dataclass import dataclass, replace
+from ...core.errors import UsageError
+from ...core.value import FrozenMap
+from ...plan.model import Options
+from ...render.documents import lines
+from ..altering import make_plan, workspace
+from ..amendments import Wanted, wanted_of
+from ..applying import apply
+from ..bundles import takes
+from ..connection import Way, connects
+from ..electing import elect
+from ..flags import AutoApprove, Input, Json, LockTimeout, Quiet, StateFile
+from ..inorder import InOrder
+from ..moving import cancelling, cancelling_plan
+from ..scene import Ask
+from ..screen import screen
+from ..workspace import seconds_of
+from .describe import described, terminal_width
+
+app = typer.Typer(help="Change what no block manages.", no_args_is_help=True)
+
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME…")]
+Add = Annotated[
+    list[str],
+    typer.Option("--add-config", metavar="K=V,K2=[A,B]", help="Set these; the others stay."),
+]
+Delete = Annotated[list[str], typer.Option("--delete-config", metavar="K,K2", help="Remove these.")]
+Default = Annotated[bool, typer.Option("--entity-default", help="The default instead of a name.")]
+CancelMove = Annotated[
+    bool, typer.Option("--cancel-move", help="Stop the move that runs; replicas stay.")
+]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until brokers show it.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """How an `alter` shall be carried out, as its flags say."""
+
+    auto_approve: bool
+    wait: bool
+    state: Path | None
+    lock_timeout: float
+    json: bool
+    quiet: bool
+    input: bool
+
+
+def _doing(
+    auto_approve: AutoApprove = False,
+    no_wait: NoWait = False,
+    state: StateFile = None,
+    lock_timeout: LockTimeout = "0s",
+    json: Json = False,
+    quiet: Quiet = False,
+    input: Input = True,
+) -> Doing:
+    """What the flags mean. Raises UsageError."""
+    seconds = seconds_of(lock_timeout, "--lock-timeout")
+    return Doing(auto_approve, not no_wait, state, seconds, json, quiet, input)
+
+
+carries_out = takes("doing", _doing)
+
+
+@app.command(cls=InOrder)
+@connects
+@carries_out
+def topic(
+    way: Way,
+    doing: Doing,
+    names: Names = None,
+    add_config: Add = [],
+    delete_config: Delete = [],
+    cancel_move: CancelMove = False,
+    elect_preferred: Annotated[
+        bool, typer.Option("--elect-preferred", help="Let the first replicas lead again.")
+    ] = False,
+) -> None:
+    """Configs of topics, the end of a move, or their leaders.
+
+    Topics are never created or deleted.
+    """
+    if elect_preferred:
+        if add_config or delete_config or cancel_move:
+            raise UsageError("--elect-preferred stands alone", "Use a command of its own.")
+        _refuse_reading(way)
+        elect(way, names or (), approved=doing.auto_approve, json=doing.json)
+        return
+    if cancel_move:
+        wanted = cancelling(tuple(names or ()), (*add_config, *delete_config))
+    else:
+        wanted = wanted_of("topic", names or (), add_config, delete_config)
+    _alter(way, doing, wanted)
+
+
+@app.command(cls=InOrder)
+@connects
+@carries_out
+def broker(
+    way: Way,
+    doing: Doing,
+    names: Names = None,
+    add_config: Add = [],
+    delete_config: Delete = [],
+    entity_default: Default = False,
+) -> None:
+    """Dynamic configs of brokers.
+
+    With --entity-default those that all brokers share.
+    """
+    _alter(
+        way, doing, wanted_of("broker", _names(names, entity_default), add_config, delete_config)
+    )
+
+
+@app.command(cls=InOrder)
+@connects
+@carries_out
+def user(
+    way: Way,
+    doing: Doing,
+    names: Names = None,
+    add_config: Add = [],
+    delete_config: Delete = [],
+    entity_default: Default = False,
+    client_id: Annotated[
+        str | None, typer.Option("--client-id", metavar="ID", help="Of this client of the user.")
+    ] = None,
+    client_default: Annotated[
+        bool, typer.Option("--client-default", help="Of each client of the user by default.")
+    ] = False,
+) -> None:
+    """Limits and SCRAM credentials of users.
+
+    A credential is written SCRAM-SHA-256=[iterations=8192,password=env:NAME].
+    """
+    _alter(
+        way,
+        doing,
+        wanted_of(
+            "user",
+            _names(names, entity_default),
+            add_config,
+            delete_config,
+            _client(client_id, client_default),
+        ),
+    )
+
+
+@app.command(cls=InOrder)
+@connects
+@carries_out
+def client(
+    way: Way,
+    doing: Doing,
+    names: Names = None,
+    add_config: Add = [],
+    delete_config: Delete = [],
+    entity_default: Default = False,
+) -> None:
+    """Limits of client ids."""
+    _alter(
+        way, doing, wanted_of("client", _names(names, entity_default), add_config, delete_config)
+    )
+
+
+@app.command(cls=InOrder)
+@connects
+@carries_out
+def ip(
+    way: Way,
+    doing: Doing,
+    names: Names = None,
+    add_config: Add = [],
+    delete_config: Delete = [],
+    entity_default: Default = False,
+) -> None:
+    """Limits of addresses."""
+    _alter(way, doing, wanted_of("ip", _names(names, entity_default), add_config, delete_config))
+
+
+@app.command(cls=InOrder)
+@connects
+@carries_out
+def group(
+    way: Way,
+    doing: Doing,
+    names: Names = None,
+    add_config: Add = [],
+    delete_config: Delete = [],
+) -> None:
+    """Configs of groups."""
+    _alter(way, doing, wanted_of("group", names or (), add_config, delete_config))
+
+
+@app.command("client-metrics", cls=InOrder)
+@connects
+@carries_out
+def client_metrics(
+    way: Way,
+    doing: Doing,
+    names: Names = None,
+    add_config: Add = [],
+    delete_config: Delete = [],
+) -> None:
+    """Subscriptions to clients' metrics."""
+    _alter(way, doing, wanted_of("client-metrics", names or (), add_config, delete_config))
+
+
+def _names(names: Sequence[str] | None, default: bool) -> tuple[str | None, ...]:
+    if default and names:
+        raise UsageError("--entity-default stands in the place of a name", "Give one of them.")
+    return (None,) if default else tuple(names or ())
+
+
+def _client(name: str | None, default: bool) -> tuple[bool, str | None]:
+    if default and name is not None:
+        raise UsageError("--client-default stands in the place of --client-id", "Give one of them.")
+    return default or name is not None, name
+
+
+def _alter(way: Way, doing: Doing, wanted: Wanted) -> None:
+    """Plan, ask, apply, verify, and describe what is there then. Raises the error that the exit
+    code stands for."""
+    console = replace(way.console, interactive=way.console.interactive and doing.input)
+    _refuse_reading(way)
+    found = way.connection()
+    make = cancelling_plan if wanted.cancel_move else make_plan
+    with way.session() as session:
+        cluster_id = session.facts.scope_id
+    with screen(console, json=doing.json, quiet=doing.quiet) as shown:
+        ask = Ask(
+            Options(),
+            how="auto_approve" if doing.auto_approve else None,
+            wait=doing.wait,
+            lock_timeout=doing.lock_timeout,
+            command="alter",
+            instance=found.instance,
+            make=lambda scene: make(scene, found, wanted),
+        )
+        done = apply(workspace(found, cluster_id, doing.state), ask, shown)
+        if done.report is not None:
+            shown.result(done.report, done.run)
+            error = done.report.error()
+            if error is not None:
+                raise error
+        else:
+            shown.note("Nothing is to be changed.")
+    with way.session() as session:
+        for kind, what in _documents(wanted):
+            document = described(session, kind, what)
+            if doing.json:
+                console.out(dumps(document))
+            else:
+                console.lines(["", *lines(document, terminal_width(console))])
+
+
+def _refuse_reading(way: Way) -> None:
+    """Raises UsageError in a shell that only reads."""
+    if way.kept is not None and not way.kept.writes:
+        raise UsageError("this shell only reads", "Begin it with --allow-apply to change things.")
+
+
+def _documents(wanted: Wanted) -> list[tuple[str, Described]]:
+    """What to describe again: KIP-248 prints the fresh state after an alter."""
+    names = tuple(name for name in wanted.names if name is not None)
+    if wanted.cancel_move:
+        return [("topics", Described(escaped(name))) for name in names]
+    if wanted.entity in ("user", "client", "ip"):
+        part = "client-id" if wanted.entity == "client" else wanted.entity
+        found = []
+        for name in wanted.names:
+            fields = FrozenMap({part: escaped(name)})
+            found.append(("quotas", Described(fields=fields)))
+            if wanted.entity == "user" and name is not None:
+                found.append(("users", Described(escaped(name))))
+        return found
+    types = {"topic": "topics", "broker": "brokers", "group": "groups"}
+    kind = types.get(wanted.entity, wanted.entity)
+    return [("configs", Described(exact=names, entity_type=kind, default=not names))]
+
+
+def escaped(name: str | None) -> str:
+    """A glob that fits this name alone; the default entity is called so."""
+    return "default" if name is None else glob.escape(name)

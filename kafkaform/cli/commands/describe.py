@@ -1,0 +1,186 @@
+"""`kafkaform describe`: what a cluster has, with or without a configuration."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from kafkaform_providers.kafka.describe import describe
+from kafkaform_providers.kafka.describe_configs import ENTITY_TYPES
+from kafkaform_providers.kafka.describe_source import Wanted
+from kafkaform_providers.kafka.session import KafkaSession
+
+from ...core.canonical import dumps
+from ...core.diagnostics import suggest
+from ...core.errors import KafkaformError, UsageError
+from ...core.value import FrozenMap
+from ...provider.contract import Session
+from ...render.documents import lines
+from ...render.text import count
+from ..connection import Way, connects
+from ..console import Console
+from ..inorder import InOrder
+
+app = typer.Typer(help="Show what a cluster has.", no_args_is_help=True)
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document.")]
+Name = Annotated[
+    str, typer.Option("--name", metavar="GLOB", help="Only names that fit: * stands for any text.")
+]
+
+
+@app.command(cls=InOrder)
+@connects
+def topics(
+    way: Way,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]…")] = None,
+    name: Name = "*",
+    partitions: Annotated[
+        bool, typer.Option("--partitions", help="Leader and replicas of each partition.")
+    ] = False,
+    sizes: Annotated[bool, typer.Option("--sizes", help="Bytes on disk of all replicas.")] = False,
+    json: Json = False,
+) -> None:
+    """Topics with their partitions, replicas and problems."""
+    wanted = Wanted(name, tuple(names or ()), partitions=partitions, sizes=sizes)
+    _show(way, "topics", wanted, json=json)
+
+
+@app.command(cls=InOrder)
+@connects
+def configs(
+    way: Way,
+    entity_type: Annotated[
+        str, typer.Option("--entity-type", metavar="TYPE", help=", ".join(ENTITY_TYPES) + ".")
+    ] = "topics",
+    entity_name: Annotated[
+        list[str], typer.Option("--entity-name", metavar="NAME", help="Only this one.")
+    ] = [],
+    entity_default: Annotated[
+        bool, typer.Option("--entity-default", help="What holds for all brokers.")
+    ] = False,
+    name: Name = "*",
+    json: Json = False,
+) -> None:
+    """Configs with value and source.
+
+    Defaults are included; the five columns are those of KIP-248.
+    """
+    if entity_type not in ENTITY_TYPES:
+        raise UsageError(
+            f"--entity-type {entity_type!r} has no configs to describe",
+            suggest(entity_type, ENTITY_TYPES)
+            or f"It is one of {', '.join(ENTITY_TYPES)}. `kafkaform describe quotas` and "
+            "`kafkaform describe users` tell of clients and users.",
+        )
+    if entity_default and (entity_name or entity_type != "brokers"):
+        raise UsageError(
+            "--entity-default goes with --entity-type brokers and without --entity-name",
+            "Only brokers have configs that hold for all of them.",
+        )
+    wanted = Wanted(name, tuple(entity_name), entity_type=entity_type, default=entity_default)
+    _show(way, "configs", wanted, json=json)
+
+
+@app.command(cls=InOrder)
+@connects
+def acls(
+    way: Way,
+    principal: Annotated[
+        str, typer.Option("--principal", metavar="GLOB", help="Such as User:ci.")
+    ] = "*",
+    resource_type: Annotated[
+        str, typer.Option("--resource-type", metavar="GLOB", help="Topic, Group, Cluster, …")
+    ] = "*",
+    resource_name: Annotated[
+        str, typer.Option("--resource-name", metavar="GLOB", help="Name or prefix.")
+    ] = "*",
+    operation: Annotated[str, typer.Option("--operation", metavar="GLOB", help="Read, …")] = "*",
+    permission: Annotated[
+        str, typer.Option("--permission", metavar="GLOB", help="Allow or Deny.")
+    ] = "*",
+    json: Json = False,
+) -> None:
+    """ACLs: who may do what with which resources."""
+    asked = {
+        "acl_principal": principal,
+        "resource_type": resource_type,
+        "resource_name": resource_name,
+        "acl_operation": operation,
+        "acl_permission_type": permission,
+    }
+    fields = FrozenMap({field: glob for field, glob in asked.items() if glob != "*"})
+    _show(way, "acls", Wanted(fields=fields), json=json)
+
+
+@app.command(cls=InOrder)
+@connects
+def quotas(
+    way: Way,
+    user: Annotated[str | None, typer.Option("--user", metavar="GLOB")] = None,
+    client_id: Annotated[str | None, typer.Option("--client-id", metavar="GLOB")] = None,
+    ip: Annotated[str | None, typer.Option("--ip", metavar="GLOB")] = None,
+    json: Json = False,
+) -> None:
+    """Client quotas, and the level that each belongs to.
+
+    `default` stands for the default entity of a kind.
+    """
+    asked = {"user": user, "client-id": client_id, "ip": ip}
+    fields = FrozenMap({part: glob for part, glob in asked.items() if glob is not None})
+    _show(way, "quotas", Wanted(fields=fields), json=json)
+
+
+@app.command(cls=InOrder)
+@connects
+def users(way: Way, name: Name = "*", json: Json = False) -> None:
+    """Users with SCRAM credentials: mechanisms and iterations."""
+    _show(way, "users", Wanted(name), json=json)
+
+
+@app.command(cls=InOrder)
+@connects
+def brokers(way: Way, name: Name = "*", json: Json = False) -> None:
+    """Brokers with host, rack, and whether they are fenced."""
+    _show(way, "brokers", Wanted(name), json=json)
+
+
+@app.command(cls=InOrder)
+@connects
+def cluster(way: Way, json: Json = False) -> None:
+    """The cluster itself.
+
+    Its id, controller and features, what is known of its authorizer, and our rights.
+    """
+    _show(way, "cluster", Wanted(), json=json)
+
+
+def _show(way: Way, kind: str, wanted: Wanted, *, json: bool) -> None:
+    with way.session() as session:
+        document = described(session, kind, wanted)
+    if json:
+        way.console.out(dumps(document))
+    else:
+        way.console.lines(lines(document, terminal_width(way.console)))
+    unread = [entity["name"] for entity in document.get("entities", ()) if entity["error"]]
+    if unread:
+        raise KafkaformError(
+            f"the configs of {count(len(unread), 'entity', 'entities')} cannot be read",
+            "The answer names the reason for each.",
+        )
+
+
+def described(session: Session, kind: str, wanted: Wanted) -> FrozenMap:
+    """What the cluster tells of this kind. Raises KafkaformError, UsageError for a cluster that
+    is not Kafka."""
+    if not isinstance(session, KafkaSession):
+        raise UsageError("only Kafka clusters can be described", "Choose a kafka provider block.")
+    document: FrozenMap = describe(kind, session.context, session.sweep, wanted)
+    return document
+
+
+def terminal_width(console: Console) -> int | None:
+    """How wide a table may be; a pipe has no width, so that nothing is cut off there."""
+    return console.width if sys.stdout.isatty() else None

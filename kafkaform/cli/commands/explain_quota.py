@@ -1,0 +1,59 @@
+"""`kafkaform explain quota`: which limits a client has, level by level."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kafkaform_providers.kafka import quotas
+from kafkaform_providers.kafka.quota_story import Client, explain
+
+from ...core.canonical import dumps
+from ...core.errors import KafkaformError, UsageError
+from ...core.resource import Depth
+from ...render.limits import lines
+from ..connection import Way, connects
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document.")]
+
+
+@connects
+def quota(
+    way: Way,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="NAME", help="Without User: in front.")
+    ] = None,
+    client_id: Annotated[
+        str | None, typer.Option("--client-id", metavar="ID", help="As the client calls itself.")
+    ] = None,
+    ip: Annotated[
+        str | None, typer.Option("--ip", metavar="ADDRESS", help="Where it connects from.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Which quotas limit a client: all eight levels, the one that applies, and who shares it."""
+    client = _client(user, client_id, ip)
+    with way.session() as session:
+        sweep, facts = session.sweep(quotas.KIND, Depth.FULL), session.facts
+    if sweep.coverage.fault is not None:
+        fault = sweep.coverage.fault
+        raise KafkaformError(f"the quotas cannot be read: {fault.message}", fault.advice)
+    document = explain(client, sweep, facts)
+    if json:
+        way.console.out(dumps(document))
+    else:
+        way.console.lines(lines(document))
+
+
+def _client(user: str | None, client_id: str | None, ip: str | None) -> Client:
+    """Whom the flags mean. Raises UsageError."""
+    if (user is None) != (client_id is None):
+        raise UsageError(
+            "--user and --client-id go together: limits depend on both",
+            "A client without a name of its own is --client-id '', one without a login "
+            "--user ANONYMOUS.",
+        )
+    if user is None and ip is None:
+        raise UsageError("nobody is asked about", "Give --user and --client-id, or --ip.")
+    return Client(user, client_id, ip)

@@ -1,0 +1,328 @@
+"""Connections of commands that work with or without a configuration.
+
+--bootstrap-server, --command-config and --client-property name a cluster in the words of Kafka's
+own tools; without them the configuration of the folder does. A shell keeps its sessions open
+and hands them to the commands that are typed in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kafkaform_providers.kafka import java_properties as java
+
+from ..core.canonical import digest
+from ..core.dataclass import dataclass, field
+from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
+from ..core.errors import ConfigurationError, KafkaformError, UsageError
+from ..core.resource import ProviderConfig
+from ..provider.contract import Provider, Secrets, Session
+from ..provider.registry import Registry
+from .bundles import takes
+from .configuration import Configuration, Inputs, read_configuration
+from .console import Console
+from .flags import NoColor, Var, VarFile
+from .properties import Property, parse
+from .reading import read_folder, root_of
+
+KAFKA = "kafka"
+COMMAND_LINE = Range("command line", 1, 1, 1, 1)
+MAX_FILE_BYTES = 1 << 20
+_SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\],]+):(\d{1,5})")
+_ENV = re.compile(r"env:([A-Za-z_]\w*)", re.ASCII)
+
+BootstrapServer = Annotated[
+    str | None,
+    typer.Option("--bootstrap-server", metavar="HOST:PORT,…", help="Connect to this cluster."),
+]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option("--command-config", metavar="FILE", help="Properties of the Java client."),
+]
+ClientProperty = Annotated[
+    list[str],
+    typer.Option("--client-property", metavar="KEY=VALUE", help="One such property; wins."),
+]
+ProviderInstance = Annotated[
+    str | None,
+    typer.Option("--provider", metavar="NAME", help="Which provider block, such as kafka.eu."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """How a command was told to connect. Never shown: properties may hold passwords."""
+
+    bootstrap_server: str | None = None
+    command_config: Path | None = None
+    client_property: tuple[str, ...] = field(default=(), repr=False)
+    provider: str | None = None
+    inputs: Inputs = field(default=Inputs(), repr=False)
+
+    @property
+    def direct(self) -> bool:
+        """True if the cluster is named without a configuration."""
+        return bool(self.bootstrap_server or self.command_config or self.client_property)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One provider instance, and how to reach it. secrets: what references in the settings stand
+    for; configuration: where the settings come from, None if the command line gives them."""
+
+    provider: Provider
+    settings: ProviderConfig
+    secrets: Secrets = field(repr=False)
+    configuration: Configuration | None = None
+
+    @property
+    def instance(self) -> str:
+        return self.settings.instance
+
+    def open(self) -> Session:
+        """Connect. Raises ConnectError, ConfigurationError."""
+        return self.provider.open(self.instance, self.settings.config, self.secrets)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a shell hands to the commands typed in it: how it connects, whether they may change
+    anything, and its open sessions."""
+
+    flags: Flags
+    writes: bool = False
+    sessions: dict[str, Session] = field(default_factory=dict)
+
+    def session(self, connection: Connection) -> Session:
+        """The session of this connection, opened when it is first asked for."""
+        key = digest([connection.instance, connection.settings.config])
+        if key not in self.sessions:
+            self.sessions[key] = connection.open()
+        return self.sessions[key]
+
+    def close(self) -> None:
+        """End all sessions; the next command connects again."""
+        while self.sessions:
+            with suppress(KafkaformError):
+                self.sessions.popitem()[1].close()
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a command reaches its cluster. kept: the sessions of the shell that it is typed in."""
+
+    flags: Flags
+    console: Console
+    kept: Kept | None = None
+
+    @property
+    def wanted(self) -> Flags:
+        """The command's own flags, or else those of the shell."""
+        own = self.flags.direct or self.flags.provider is not None
+        return self.flags if own or self.kept is None else self.kept.flags
+
+    def connection(self) -> Connection:
+        """What the flags mean; warnings are shown. Raises UsageError, ConfigurationError with
+        every fault."""
+        if not self.wanted.direct:
+            return configured(self.wanted)
+        found, warnings = direct(self.wanted, os.environ)
+        if self.wanted is self.flags:  # a shell has shown its own when it began
+            self.console.diagnostics(warnings)
+        return found
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """A session: the shell's own, or one that ends with the block."""
+        found = self.connection()
+        if self.kept is not None:
+            yield self.kept.session(found)
+            return
+        session = found.open()
+        try:
+            yield session
+        finally:
+            session.close()
+
+
+def way(
+    context: typer.Context,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    client_property: ClientProperty = [],  # noqa: B006  # as typer wants lists
+    provider: ProviderInstance = None,
+    var: Var = [],  # noqa: B006
+    var_file: VarFile = [],  # noqa: B006
+    no_color: NoColor = False,
+) -> Way:
+    """The way that flags describe. Raises UsageError for two ways to name a cluster."""
+    inputs = Inputs.of(var, var_file)
+    made = Flags(bootstrap_server, command_config, tuple(client_property), provider, inputs)
+    if made.direct and provider is not None:
+        raise UsageError(
+            "--provider names a block of the configuration, and --bootstrap-server and its like "
+            "go without one",
+            "Give one of them.",
+        )
+    return Way(made, Console.standard(no_color=no_color), context.find_object(Kept))
+
+
+connects = takes("way", way)
+"""A command that needs a cluster: `way` is its parameter."""
+
+
+# ── a configuration ─────────────────────────────────────────────────────────────────────
+
+
+def configured(flags: Flags) -> Connection:
+    """The provider instance of the folder's configuration. Raises UsageError,
+    ConfigurationError."""
+    registry, folder = Registry(), Path.cwd()
+    configuration = read_configuration(folder, flags.inputs, registry)
+    if not configuration.tree.configuration and not read_folder(root_of(folder), folder):
+        raise UsageError(
+            "there is no configuration here, and no cluster is named",
+            "Give --bootstrap-server HOST:PORT (and --command-config FILE), or change to a "
+            "folder with a configuration.",
+        )
+    try:
+        desired = configuration.desired()
+    finally:
+        configuration.asking.close()
+    if has_errors(desired.diagnostics):
+        raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
+    settings = _chosen(desired.providers, flags.provider)
+    # Loading what resolves secrets also loads the plan; flags alone do not need it.
+    from ..apply.secrets import references, resolve
+
+    secrets = resolve(references(settings.config), configuration.secret)
+    return Connection(registry.load(settings.name), settings, secrets, configuration)
+
+
+def _chosen(providers: Mapping[str, ProviderConfig], wanted: str | None) -> ProviderConfig:
+    listed = ", ".join(sorted(providers))
+    if wanted is not None:
+        if wanted not in providers:
+            raise UsageError(
+                f"the configuration has no provider instance {wanted!r}",
+                suggest(wanted, providers) or f"There are: {listed or 'none'}.",
+            )
+        return providers[wanted]
+    if len(providers) != 1:
+        raise UsageError(
+            f"the configuration has {len(providers)} provider instances",
+            f"Choose one with --provider: {listed}."
+            if providers
+            else "Add a provider block, or give --bootstrap-server HOST:PORT.",
+        )
+    return next(iter(providers.values()))
+
+
+# ── the command line ────────────────────────────────────────────────────────────────────
+
+
+def direct(flags: Flags, environment: Mapping[str, str]) -> tuple[Connection, Diagnostics]:
+    """The connection that flags alone describe, and warnings. Raises UsageError,
+    ConfigurationError with every fault."""
+    given = {item.key: item for item in (*_file(flags.command_config), *_typed(flags))}
+    values, faults = {}, []
+    for key, item in given.items():
+        if key in java.SECRET_KEYS and (match := _ENV.fullmatch(item.value)):
+            values[key] = environment.get(match[1], "")
+            if not values[key]:
+                faults.append(_missing(item, match[1]))
+        else:
+            values[key] = item.value
+            faults += _visible(item)
+    block, secrets, found = java.provider_block(values)
+    faults += [_told(fault, given.get(fault.key)) for fault in found]
+    if not block["bootstrap_servers"]:
+        faults.append(
+            Diagnostic(
+                Severity.ERROR,
+                "no broker is named",
+                advice="Give --bootstrap-server HOST:PORT, or bootstrap.servers in the file.",
+            )
+        )
+    if has_errors(faults):
+        errors = tuple(faults)
+        raise ConfigurationError("the connection cannot be used", diagnostics=errors)
+    settings = ProviderConfig(KAFKA, KAFKA, block, COMMAND_LINE)
+    return Connection(Registry().load(KAFKA), settings, secrets), tuple(faults)
+
+
+def _file(path: Path | None) -> tuple[Property, ...]:
+    if path is None:
+        return ()
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{path} (--command-config) cannot be read: {error.strerror}") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(f"{path} (--command-config) has more than {MAX_FILE_BYTES:,} bytes")
+    return parse(data, str(path))
+
+
+def _typed(flags: Flags) -> Iterator[Property]:
+    """What stands on the command line: weakest first."""
+    for text in flags.client_property:
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip():
+            raise UsageError(
+                "--client-property takes KEY=VALUE", "For instance security.protocol=SASL_SSL."
+            )
+        yield Property(key.strip(), value)
+    if flags.bootstrap_server is not None:
+        for server in flags.bootstrap_server.split(","):
+            _check_server(server.strip())
+        yield Property("bootstrap.servers", flags.bootstrap_server)
+
+
+def _check_server(server: str) -> None:
+    match = _SERVER.fullmatch(server)
+    if match is None or not 0 < int(match[2]) < 1 << 16:
+        raise UsageError(
+            f"--bootstrap-server: {server!r} is not HOST:PORT",
+            "Several are separated by commas: kafka-1:9092,kafka-2:9092.",
+        )
+
+
+def _visible(item: Property) -> Iterator[Diagnostic]:
+    """A password that other users can see."""
+    if item.place is None and item.key in java.SECRET_KEYS:
+        yield Diagnostic(
+            Severity.WARNING,
+            f"the value of {item.key} is visible in the list of processes",
+            advice=f"Write --client-property {item.key}=env:NAME and set the environment "
+            "variable NAME, or use --command-config FILE.",
+        )
+
+
+def _missing(item: Property, name: str) -> Diagnostic:
+    return Diagnostic(
+        Severity.ERROR,
+        f"{item.key} refers to env:{name}, which has no value",
+        range=item.place,
+        excerpt=item.excerpt if item.place else None,
+        advice=f"Set the environment variable {name}.",
+    )
+
+
+def _told(fault: java.Fault, item: Property | None) -> Diagnostic:
+    """The fault at its place in the file, without the value."""
+    place = item.place if item else None
+    return Diagnostic(
+        fault.severity,
+        fault.text,
+        range=place,
+        excerpt=item.excerpt if item and place else None,
+        advice=fault.advice,
+    )

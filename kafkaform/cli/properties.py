@@ -1,0 +1,93 @@
+r"""Java's .properties format, as `java.util.Properties.load` reads it.
+
+ISO 8859-1 with \uXXXX; `#` and `!` begin comments; `=`, `:` or blanks end a key; a line that ends
+in an odd number of backslashes goes on in the next one, whose leading blanks do not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ..core.dataclass import dataclass
+from ..core.diagnostics import Diagnostic, Range, Severity
+from ..core.errors import ConfigurationError
+from ..render.text import inline
+
+_BLANKS = " \t\f"
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_PAIR = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*(?:[=:][ \t\f]*)?(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u(.{0,4})|(.))", re.DOTALL)
+_TRAILING = re.compile(r"\\*$")
+_NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """place: of the key in its file, None for one from the command line."""
+
+    key: str
+    value: str
+    place: Range | None = None
+
+    @property
+    def excerpt(self) -> str:
+        """The line without its value, which may be a password."""
+        return f"{inline(self.key)}=…"
+
+
+def parse(data: bytes, name: str) -> tuple[Property, ...]:
+    """The properties of a file, in order; a later one of the same key wins. Raises
+    ConfigurationError for a broken escape."""
+    found = []
+    for number, column, line in _logical_lines(data.decode("latin-1")):
+        match = _PAIR.fullmatch(line)
+        assert match is not None  # every text fits
+        place = Range(name, number, column, number, column + len(match[1]))
+        try:
+            found.append(Property(unescaped(match[1]), unescaped(match[2]), place))
+        except ValueError as error:
+            fault = Diagnostic(
+                Severity.ERROR,
+                f"{name}: {error}",
+                range=place,
+                advice="Write \\u and four hexadecimal digits, or \\\\ for a backslash.",
+            )
+            raise ConfigurationError(str(error), diagnostics=(fault,)) from None
+    return tuple(found)
+
+
+def unescaped(text: str) -> str:
+    """The text that escapes stand for. Raises ValueError for a broken \\uXXXX."""
+    plain = _ESCAPE.sub(_meant, text)
+    try:
+        return plain.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise ValueError("a \\u escape is half of a character") from None
+
+
+def _meant(match: re.Match[str]) -> str:
+    if match[1] is None:
+        return _NAMED.get(match[2], match[2])
+    if not re.fullmatch("[0-9A-Fa-f]{4}", match[1]):
+        raise ValueError("a \\u escape needs four hexadecimal digits")
+    return chr(int(match[1], 16))
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, int, str]]:
+    """Line number and column of the first character, and the text without line breaks."""
+    lines = iter(enumerate(_LINE_END.split(text), 1))
+    for number, line in lines:
+        whole = line.lstrip(_BLANKS)
+        if not whole or whole[0] in "#!":
+            continue
+        column = len(line) - len(whole) + 1
+        while _goes_on(whole):
+            _, more = next(lines, (0, ""))
+            whole = whole[:-1] + more.lstrip(_BLANKS)
+        yield number, column, whole
+
+
+def _goes_on(line: str) -> bool:
+    match = _TRAILING.search(line)
+    return match is not None and len(match[0]) % 2 == 1

@@ -1,0 +1,135 @@
+"""The shell of KIP-4: commands typed one after another over one connection.
+
+A line is what stands after `kafkaform`; typer parses it. No error ends the shell, nor does a
+broker that restarts: whatever fails, the next line begins anew.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+
+from ..core.dataclass import dataclass
+from ..core.diagnostics import suggest
+from ..core.errors import KafkaformError, UsageError, exit_code
+from .completion import LEAVE, OFFERED, Completer
+from .connection import Kept
+from .console import Console
+from .repl import history, history_file, interrupts
+from .tree import commands, typed
+
+PROMPT = "kafkaform> "
+_SECRET = re.compile(
+    r"(?:passw|passphrase|secret|token|jaas|\.key\b)[^\s=]*\s*=(?!\s*\[?\s*env:)|"
+    r"://[^\s/@]+:[^\s/@]+@",
+    re.IGNORECASE,
+)
+"""What may be followed by a secret: such lines are not kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """kept: what commands get; console: where errors go."""
+
+    kept: Kept
+    console: Console
+
+    def run(self) -> int:
+        """Until the end of input: a conversation if somebody is there, else all that comes; then
+        1 if a line failed."""
+        if sys.stdin.isatty():
+            self._converse()
+            return 0
+        went_well = [self.answer(line) for line in _until_exit(sys.stdin)]
+        return int(not all(went_well))
+
+    def _converse(self) -> None:
+        with interrupts(), history(history_file("shell")), Completer(self.kept).installed():
+            while True:
+                try:
+                    line = input(PROMPT)
+                    if line.strip() in LEAVE:
+                        return
+                    remember(line)
+                    self.answer(line)
+                except KeyboardInterrupt:
+                    self.console.note("")
+                except EOFError:
+                    self.console.note("")
+                    return
+
+    def answer(self, line: str) -> bool:
+        """Carry out one line; whether all went well."""
+        try:
+            return self._carried_out(line) == 0
+        except KeyboardInterrupt:
+            self.console.note("Interrupted.")
+            self.kept.close()
+            return False
+        except KafkaformError as error:
+            self.console.diagnostics(error.diagnostics)
+            if not isinstance(error, UsageError):
+                self.kept.close()  # a new connection may find what this one lost
+            return exit_code(error) == 0
+        except Exception as error:  # noqa: BLE001  # a fault of ours does not end the shell
+            from .fault import explained
+
+            self.console.diagnostics((explained(error),))
+            self.kept.close()
+            return False
+
+    def _carried_out(self, line: str) -> int:
+        words = _words(line)
+        if not words:
+            return 0
+        if words[0] == "help":
+            return self._help(words[1:])
+        if words[0] not in OFFERED:
+            raise UsageError(
+                f"{words[0]!r} is not a command of the shell",
+                suggest(words[0], (*OFFERED, "help", *LEAVE)) or "`help` lists the commands.",
+            )
+        return typed(words, self.console, self.kept)
+
+    def _help(self, words: Sequence[str]) -> int:
+        if words:
+            return typed([*words, "--help"], self.console, self.kept)
+        for name in OFFERED:
+            text = commands().commands[name].get_short_help_str(80)
+            self.console.out(f"{name:<10}{text}")
+        self.console.out(f"{'help':<10}This list; `help COMMAND` tells more.")
+        self.console.out(f"{'exit':<10}End, as Ctrl-D does. Ctrl-C drops a line.")
+        return 0
+
+
+def _words(line: str) -> list[str]:
+    """The words of a line as a shell takes them apart; # begins a comment. Raises UsageError."""
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError as error:
+        raise UsageError(f"this line cannot be read: {error}", "Close the quotes.") from None
+    return words[1:] if words[:1] == ["kafkaform"] else words
+
+
+def _until_exit(lines: Iterable[str]) -> Iterable[str]:
+    for line in lines:
+        if line.strip() in LEAVE:
+            return
+        yield line
+
+
+def remember(line: str) -> None:
+    """Keep a line for the arrow keys, unless it may hold a secret."""
+    import readline
+
+    if line.strip() and not _SECRET.search(line):
+        readline.add_history(line)
+
+
+def greeting(kept: Kept, cluster_id: str, principal: str | None) -> str:
+    """What the shell says first."""
+    who = f" as {principal}" if principal else ""
+    may = "alter may change things" if kept.writes else "nothing is changed without --allow-apply"
+    return f"Connected to cluster {cluster_id}{who}; {may}. `help` lists the commands."

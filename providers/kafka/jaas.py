@@ -1,0 +1,70 @@
+"""The value of `sasl.jaas.config`: one login module with its options, as Java reads it.
+
+org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="p";
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from kafkaform.core.dataclass import dataclass
+
+_TOKEN = re.compile(
+    r"""\s+|//[^\n]*|/\*.*?\*/"""
+    r"""|"(?P<double>(?:[^"\\\n]|\\.)*)"|'(?P<single>(?:[^'\\\n]|\\.)*)'"""
+    r"""|(?P<word>[\w.$\-\u00a0-\uffff]+)|(?P<sign>[=;])""",
+    re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
+_NAMED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_FLAGS = ("required", "requisite", "sufficient", "optional")
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A login module by its class name, and its options. Never shown: options hold passwords."""
+
+    module: str
+    options: Mapping[str, str]
+
+
+def parse(text: str) -> Login:
+    """The one login that the text describes. Raises ValueError, whose text repeats nothing of
+    the value."""
+    tokens = list(_tokens(text))
+    if not tokens or tokens[-1] != ("sign", ";"):
+        raise ValueError("it does not end with a semicolon")
+    if tokens.count(("sign", ";")) > 1:
+        raise ValueError("it names more than one login module")
+    words = tokens[:-1]
+    if len(words) < 2 or words[1][1].lower() not in _FLAGS:
+        raise ValueError("a login module is followed by `required`")
+    options, rest = {}, words[2:]
+    for at in range(0, len(rest), 3):
+        option = rest[at : at + 3]
+        if [kind for kind, _ in option] != ["text", "sign", "text"] or option[1][1] != "=":
+            raise ValueError('its options are not of the form name="value"')
+        options[option[0][1]] = option[2][1]
+    return Login(words[0][1], options)
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise ValueError(f"character {at + 1} begins neither a word nor a quoted text")
+        at = match.end()
+        quoted = match["double"] if match["double"] is not None else match["single"]
+        if quoted is not None:
+            yield "text", _ESCAPE.sub(_meant, quoted)
+        elif match["word"]:
+            yield "text", match["word"]
+        elif match["sign"]:
+            yield "sign", match["sign"]
+
+
+def _meant(match: re.Match[str]) -> str:
+    code = match[1]
+    return chr(int(code, 8)) if code.isdigit() and code < "8" else _NAMED.get(code, code)

@@ -1,0 +1,184 @@
+"""A plan must not saw off the branch it sits on: whoever runs it keeps the rights to change and
+see ACLs, and those that its later steps need, at every moment in between.
+
+Source of the order of ACL changes: architecture §4.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from kafkaform.core.change import Action, Block, BlockKind, Change
+from kafkaform.core.dataclass import dataclass, replace
+from kafkaform.core.resource import Facts, Identity
+
+from .access import (
+    EVERYBODY,
+    PREFIXED,
+    Access,
+    Decision,
+    Need,
+    Question,
+    Verdict,
+    covered,
+    decide,
+    fits,
+    index,
+)
+from .acls import ALLOW, CLUSTER, DELETE_FIRST, DENY, EVERYTHING, Acl
+from .calibration import Oneself
+
+Right = tuple[str, str, str]
+"""operation, resource type, resource name."""
+
+_ALTER, _DESCRIBE = ("Alter", "Cluster", CLUSTER), ("Describe", "Cluster", CLUSTER)
+_CONFIGS = ("AlterConfigs", "Cluster", CLUSTER)
+LATER: Mapping[str, Callable[[str], Right]] = {
+    "kafka_topic": lambda name: ("Delete", "Topic", name),
+    "kafka_topic_config": lambda name: ("AlterConfigs", "Topic", name),
+    "kafka_group_config": lambda name: ("AlterConfigs", "Group", name),
+    "kafka_quota": lambda _: _CONFIGS,
+    "kafka_broker_config": lambda _: _CONFIGS,
+    "kafka_cluster_config": lambda _: _CONFIGS,
+    "kafka_client_metrics": lambda _: _CONFIGS,
+    "kafka_user_scram_credential": lambda _: _ALTER,
+}
+"""Kind -> the right that its delete needs, which comes after ACLs were made."""
+
+
+UNPROVEN_ACCESS = "unproven-access"
+"""Accepts what cannot be proven to be harmless."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What the changes have made and deleted at some time while the plan runs."""
+
+    made: Mapping[Identity, Acl]
+    gone: Mapping[Identity, Acl]
+
+    def access(self, live: Sequence[Acl], rules: Access) -> Access:
+        gone = set(self.gone.values())
+        left = (acl for acl in live if acl not in gone)
+        return replace(rules, index=index((*left, *self.made.values())))
+
+
+def lockouts(
+    changes: Sequence[Change],
+    created: Mapping[Identity, Acl],
+    deleted: Mapping[Identity, Acl],
+    before: Access,
+    live: Sequence[Acl],
+    me: Oneself,
+    facts: Facts,
+) -> Iterator[tuple[Identity, Block]]:
+    """The changes that take a right which this plan or the next one needs, or may take it."""
+    if me.root:
+        return
+    mine = me.access(before)
+    wanted = {right: why for right, why in _needed(changes).items() if _held(right, mine, me)}
+    near = [acl for acl in live if any(_covers(acl, right) for right in wanted)]
+    for moment in _moments(created, deleted, facts):
+        during = moment.access(near, mine)
+        for right, why in wanted.items():
+            decision = decide(during, Question(me.principal, None, *right))
+            if decision.verdict is not Verdict.ALLOWED:
+                for identity in _culprits(moment, right, mine, me):
+                    yield identity, _block(right, why, decision, me)
+
+
+def _needed(changes: Sequence[Change]) -> dict[Right, str]:
+    """Right -> what needs it."""
+    needed = {
+        _ALTER: "only others could undo it",
+        _DESCRIBE: "no later plan could read the ACLs",
+    }
+    for change in changes:
+        later = LATER.get(change.identity.kind)
+        if later and change.action is Action.DELETE and change.blocked is None:
+            needed.setdefault(later(change.identity.key), f"{change.address} needs it later")
+    return needed
+
+
+def _held(right: Right, access: Access, me: Oneself) -> bool:
+    """What the cluster says, else what its ACLs say; in doubt we have it, or nothing would work."""
+    operation, kind, _ = right
+    if kind == "Cluster" and me.cluster is not None:
+        return operation in me.cluster
+    return decide(access, Question(me.principal, None, *right)).verdict is not Verdict.DENIED
+
+
+def _moments(
+    created: Mapping[Identity, Acl], deleted: Mapping[Identity, Acl], facts: Facts
+) -> Iterator[Moment]:
+    """Every set of ACLs that holds for a while: first what is deleted ahead, then the new ones,
+    then the other deletes, ALLOW before DENY each time."""
+    patterns = {acl.pattern for acl in created.values()}
+    early = facts.values.get("acl_order") == DELETE_FIRST
+    ahead = {i: acl for i, acl in deleted.items() if early and acl.pattern in patterns}
+    if ahead:
+        yield Moment({}, _allows(ahead))
+        yield Moment({}, ahead)
+    yield Moment(created, ahead)
+    yield Moment(created, {**ahead, **_allows(deleted)})
+    yield Moment(created, deleted)
+
+
+def _allows(found: Mapping[Identity, Acl]) -> dict[Identity, Acl]:
+    return {identity: acl for identity, acl in found.items() if acl.permission == ALLOW}
+
+
+def _culprits(moment: Moment, right: Right, access: Access, me: Oneself) -> Iterator[Identity]:
+    """The changes without which the right would be kept."""
+    operation, kind, name = right
+    closes = access.allow_if_no_acl is not False and not covered(access.index, kind, name)
+    for identity, acl in moment.made.items():
+        denies = acl.permission == DENY and _concerns(acl, operation, me)
+        if _covers(acl, right) and (closes or denies):
+            yield identity
+    for identity, acl in moment.gone.items():
+        allowed = acl.permission == ALLOW and _concerns(acl, operation, me)
+        if _covers(acl, right) and allowed:
+            yield identity
+
+
+def _concerns(acl: Acl, operation: str, me: Oneself) -> bool:
+    return fits(acl, operation) and (
+        me.principal is None or acl.principal in (me.principal, EVERYBODY)
+    )
+
+
+def _covers(acl: Acl, right: Right) -> bool:
+    _, kind, name = right
+    if acl.resource_type != kind:
+        return False
+    if acl.pattern_type == PREFIXED:
+        return name.startswith(acl.resource_name)
+    return acl.resource_name in (name, EVERYTHING)
+
+
+def _block(right: Right, why: str, decision: Decision, me: Oneself) -> Block:
+    operation, kind, name = right
+    who = me.principal or "the principal that this runs as"
+    what = f"{operation} on {kind} {name}"
+    if decision.verdict is Verdict.DENIED:
+        return Block(
+            BlockKind.GUARD,
+            f"it would take {what} from {who}, as whom this runs: {why}",
+            "add an ACL that keeps the right, or let somebody apply this who does not need it",
+        )
+    missing = ", ".join(_DECLARE[need] for need in decision.needs)
+    return Block(
+        BlockKind.GUARD,
+        f"it may take {what} from {who}: {why}",
+        f"{missing}; or take the risk with --accept-{UNPROVEN_ACCESS}",
+        UNPROVEN_ACCESS,
+    )
+
+
+_DECLARE: Mapping[Need, str] = {
+    Need.SUPER_USERS: "declare authorizer { super_users } in the provider block",
+    Need.ALLOW_IF_NO_ACL: "declare authorizer { allow_if_no_acl } in the provider block",
+    Need.PRINCIPAL: "declare principal in the provider block",
+    Need.HOST: "add an ACL that does not depend on the address",
+}

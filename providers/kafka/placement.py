@@ -1,0 +1,240 @@
+"""Where replicas go when a topic gets another number of them: pure, and the same every time.
+
+As little as possible moves. A partition that has the wanted number of replicas stays as it is,
+whoever holds them; raising adds brokers at the end and keeps the order; lowering takes away and
+keeps the preferred leader while its broker lives. Among all choices that allow this, the
+replicas of a partition are spread over the racks as evenly as they can be, and then over the
+brokers. A broker without a rack is a rack of its own, as for Kafka's own placement.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from kafkaform.core import canonical
+from kafkaform.core.dataclass import dataclass
+from kafkaform.core.resource import Facts
+from kafkaform.core.value import FrozenMap
+
+Replicas = tuple[int, ...]
+"""Broker ids of one partition, the preferred leader first."""
+Assignment = tuple[Replicas, ...]
+"""Replicas of partition 0, 1, …"""
+Racks = Mapping[int, str]
+"""Live broker -> its rack."""
+
+
+def live_racks(facts: Facts) -> Racks:
+    """The live brokers and their racks, by number."""
+    named = facts.values.get("racks") or {}
+    # No rack's name begins with NUL, so a broker without one shares its rack with nobody.
+    return {int(n): named.get(n) or f"\0{n}" for n in sorted(facts.nodes, key=int)}
+
+
+def target(live: Sequence[Sequence[int]], factor: int, partitions: int, racks: Racks) -> Assignment:
+    """The assignment with `factor` replicas of each of `partitions` partitions.
+
+    live: as it is (or as it will be once the move that runs has ended). Raises ValueError if
+    there are fewer live brokers than replicas to add.
+    """
+    rows = [list(replicas) for replicas in live]
+    rows += [[] for _ in range(partitions - len(rows))]
+    work = _Work(
+        racks, rows, Counter(b for row in rows for b in row), Counter(row[0] for row in rows if row)
+    )
+    for row in rows:
+        while len(row) > factor:
+            work.drop(row)
+    for row in rows:
+        while len(row) < factor:
+            work.add(row)
+    work.balance(live, factor)
+    return tuple(tuple(row) for row in rows)
+
+
+def created(target: Sequence[Sequence[int]], factor: int, racks: Racks) -> Assignment:
+    """How partitions are created that will have the replicas of `target`: CreatePartitions wants
+    as many replicas as the topic has now, and only the move after it makes them `factor`."""
+    return tuple(_padded(tuple(replicas), factor, racks) for replicas in target)
+
+
+def _padded(replicas: Replicas, factor: int, racks: Racks) -> Replicas:
+    others = (broker for broker in racks if broker not in replicas)
+    return (*replicas, *others)[:factor]
+
+
+def moved(
+    before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]
+) -> Mapping[int, Replicas]:
+    """partition -> its new replicas, of those that change; all of `after` where `before` ends."""
+    known = dict(enumerate(before))
+    return {n: tuple(r) for n, r in enumerate(after) if tuple(known.get(n, ())) != tuple(r)}
+
+
+def brokers(*assignments: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    """All brokers in these, sorted."""
+    return tuple(sorted({b for rows in assignments for row in rows for b in row}))
+
+
+def dead(assignment: Iterable[Sequence[int]], facts: Facts) -> tuple[int, ...]:
+    """The brokers in it that are not live."""
+    return tuple(b for b in brokers(assignment) if str(b) not in facts.nodes)
+
+
+# ── tickets ─────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class MoveTicket:
+    """What a move is called: the topic, its id, and what its first `partitions` partitions are
+    to be, as a digest (a topic that has grown since has still ended that move)."""
+
+    topic: str
+    topic_id: str
+    partitions: int
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.topic_id}/{self.partitions}/{self.digest}"
+
+    def names(self, assignment: Sequence[Sequence[int]]) -> bool:
+        """True if these replicas are where the move was to take them."""
+        head = assignment[: self.partitions]
+        return len(head) == self.partitions and _digest(head) == self.digest
+
+
+def move_ticket(topic: str, topic_id: str | None, target: Sequence[Sequence[int]]) -> MoveTicket:
+    """The ticket of the move that takes the whole topic there."""
+    return MoveTicket(topic, topic_id or "", len(target), _digest(target))
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleTicket:
+    """What a throttle is called, and all that it takes to remove what we set and nothing else:
+    `*` on the topic, and `rate` (bytes a second) on each of these brokers."""
+
+    topic: str
+    topic_id: str
+    rate: int
+    brokers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        listed = ",".join(map(str, self.brokers))
+        return f"{self.topic}/{self.topic_id}/throttle/{self.rate}/{listed}"
+
+
+def parse_ticket(text: str) -> MoveTicket | ThrottleTicket | None:
+    """What `str` of a ticket says; None for text that is none. A topic's name has no slash."""
+    parts = text.split("/")
+    try:
+        if len(parts) == 4:
+            return MoveTicket(parts[0], parts[1], int(parts[2]), parts[3])
+        if len(parts) == 5 and parts[2] == "throttle":
+            listed = tuple(int(number) for number in parts[4].split(",") if number)
+            return ThrottleTicket(parts[0], parts[1], int(parts[3]), listed)
+    except ValueError:
+        pass
+    return None
+
+
+def _digest(assignment: Sequence[Sequence[int]]) -> str:
+    rows = tuple(tuple(row) for row in assignment)
+    return canonical.digest(FrozenMap(replicas=rows))[:16]
+
+
+# ── the choices ─────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class _Work:
+    """An assignment that is being changed. load: replicas of this topic on each broker; leads:
+    preferred leaders there."""
+
+    racks: Racks
+    rows: list[list[int]]
+    load: Counter[int]
+    leads: Counter[int]
+
+    def add(self, row: list[int]) -> None:
+        """One more replica, in the rack that has fewest of this partition, on the broker that
+        has fewest of the topic; the first one of a new partition where fewest lead."""
+        spread = self._spread(row)
+        choices = [broker for broker in self.racks if broker not in row]
+        if not choices:
+            raise ValueError("there are fewer live brokers than replicas")
+        leads = self.leads if not row else Counter[int]()
+        best = min(choices, key=lambda b: (spread[self.racks[b]], leads[b], self.load[b], b))
+        if not row:
+            self.leads[best] += 1
+        row.append(best)
+        self.load[best] += 1
+
+    def drop(self, row: list[int]) -> None:
+        """One replica less: on a broker that is gone, else in the rack that has most of this
+        partition, on the broker that has most of the topic. The first is the last to go."""
+        spread = self._spread(row)
+        worst = max(
+            row,
+            key=lambda b: (
+                b not in self.racks,
+                b != row[0],
+                spread[self._rack(b)],
+                self.load[b],
+                b,
+            ),
+        )
+        row.remove(worst)
+        self.load[worst] -= 1
+
+    def balance(self, live: Sequence[Sequence[int]], factor: int) -> None:
+        """Exchange single choices while that evens out the brokers and costs no spread. Each
+        exchange lowers the sum of squares of the loads, so this ends."""
+        changed = True
+        while changed and self._uneven():
+            changed = sum(self._exchange(n, live, factor) for n in range(len(self.rows))) > 0
+
+    def _exchange(self, number: int, live: Sequence[Sequence[int]], factor: int) -> bool:
+        row = self.rows[number]
+        was = list(live[number]) if number < len(live) else []
+        if len(was) == factor:
+            return False
+        raised = len(was) < factor
+        choices = [b for b in (self.racks if raised else was) if b in self.racks]
+        # A leader stays, but one that follows a leader that is gone is as free as the others.
+        first = max(len(was), 1) if raised else int(was[0] in self.racks)
+        for index in range(first, len(row)):
+            best = self._better(row, index, choices)
+            if best is None:
+                continue
+            self.load[row[index]] -= 1
+            self.load[best] += 1
+            row[index] = best
+            if not raised:
+                # Who stays keeps the order that the replicas had.
+                row.sort(key=was.index)
+            return True
+        return False
+
+    def _better(self, row: list[int], index: int, choices: Sequence[int]) -> int | None:
+        """The broker that had better have this replica, if there is one."""
+        mine = row[index]
+        spread = self._spread(broker for broker in row if broker != mine)
+        better = (
+            broker
+            for broker in choices
+            if broker not in row
+            and self.load[broker] + 1 < self.load[mine]
+            and spread[self._rack(broker)] <= spread[self._rack(mine)]
+        )
+        return min(better, key=lambda broker: (self.load[broker], broker), default=None)
+
+    def _uneven(self) -> bool:
+        loads = [self.load[broker] for broker in self.racks]
+        return bool(loads) and max(loads) - min(loads) > 1
+
+    def _spread(self, row: Iterable[int]) -> Counter[str]:
+        return Counter(self._rack(broker) for broker in row)
+
+    def _rack(self, broker: int) -> str:
+        return self.racks.get(broker, f"\0{broker}")

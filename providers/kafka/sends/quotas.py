@@ -1,0 +1,41 @@
+"""The request that sets and removes quotas, sent once, with one answer for each entity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafkaform.core.change import Step
+from kafkaform.core.resource import Fault
+
+from ..context import Context, Order, Reply
+from ..exchange import attempt
+from ..faults import fault_of, lost
+from ..wire.quotas import QuotaAnswers, alter_quotas
+from ..wire.topics import ANSWER_MARGIN
+
+_API = "AlterClientQuotas"
+
+
+def send_alter_quotas(context: Context, order: Order) -> Sequence[Reply]:
+    """AlterClientQuotas: all keys of one entity or none."""
+    answers = attempt(
+        _API,
+        lambda: alter_quotas(
+            context.wire,
+            [step.payload for step in order.steps],
+            context.timeout + ANSWER_MARGIN,
+            validate_only=order.dry,
+        ),
+    )
+    if isinstance(answers, Fault):
+        return [Reply(step, answers) for step in order.steps]
+    return [Reply(step, _fault(step, answers)) for step in order.steps]
+
+
+def _fault(step: Step, answers: QuotaAnswers) -> Fault | None:
+    answer, name = answers.items.get(step.payload["entity"]), step.identity.key
+    if answer is None:
+        return lost(_API, f"the broker's answer leaves {name} out")
+    if answer.code == 0:
+        return None
+    return fault_of(_API, answer.code, name, answer.message, wait=answers.throttle)

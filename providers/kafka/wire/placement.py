@@ -1,0 +1,140 @@
+"""AlterPartitionReassignments (45), ListPartitionReassignments (46) and ElectLeaders (43)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kafka.protocol.admin import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+)
+
+from kafkaform.core.dataclass import dataclass
+
+from .answers import Answer
+from .client import Wire
+from .topics import ANSWER_MARGIN
+
+PREFERRED = 0
+NOT_RUNNING = 85
+"""A cancelled partition does not move: NO_REASSIGNMENT_IN_PROGRESS."""
+
+Partition = tuple[str, int]
+"""Topic and number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One partition that moves. Kafka lists the replicas of its target first, then those that
+    go; a cancelled move leaves the others in the order of `replicas`."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        return tuple(broker for broker in self.replicas if broker not in self.adding)
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """code: 0, or why nothing is told, which does not mean that nothing moves."""
+
+    code: int
+    message: str | None
+    topics: Mapping[str, Mapping[int, Move]]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAnswers:
+    """code: of the request as a whole; items: (topic, partition) -> answer."""
+
+    code: int
+    message: str | None
+    items: Mapping[Partition, Answer]
+
+
+def alter_reassignments(
+    wire: Wire, targets: Mapping[str, Mapping[int, Sequence[int] | None]], timeout: float
+) -> PartitionAnswers:
+    """Move these partitions, or stop the moves of those whose target is None. A move that runs
+    is replaced without a word. timeout: seconds."""
+    topic = AlterPartitionReassignmentsRequest.ReassignableTopic
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=int(timeout * 1000),
+        topics=[
+            topic(
+                name=name,
+                partitions=[
+                    topic.ReassignablePartition(
+                        partition_index=number,
+                        replicas=None if replicas is None else list(replicas),
+                    )
+                    for number, replicas in sorted(rows.items())
+                ],
+            )
+            for name, rows in targets.items()
+        ],
+    )
+    response = wire.send(request, timeout + ANSWER_MARGIN)
+    return PartitionAnswers(
+        response.error_code,
+        response.error_message,
+        {
+            (row.name, part.partition_index): Answer(part.error_code, part.error_message)
+            for row in response.responses or ()
+            for part in row.partitions
+        },
+    )
+
+
+def list_reassignments(wire: Wire, timeout: float, node: str | None = None) -> Moves:
+    """Everything that moves in the cluster, as the controller knows it."""
+    request = ListPartitionReassignmentsRequest(timeout_ms=int(timeout * 1000), topics=None)
+    response = wire.send(request, timeout + ANSWER_MARGIN, node)
+    return Moves(
+        response.error_code,
+        response.error_message,
+        {
+            row.name: {
+                part.partition_index: Move(
+                    tuple(part.replicas),
+                    tuple(part.adding_replicas),
+                    tuple(part.removing_replicas),
+                )
+                for part in row.partitions
+            }
+            for row in response.topics or ()
+        },
+    )
+
+
+def elect_leaders(
+    wire: Wire, partitions: Mapping[str, Sequence[int]], timeout: float
+) -> PartitionAnswers:
+    """Let the preferred leader of each of these partitions lead."""
+    topic = ElectLeadersRequest.TopicPartitions
+    request = ElectLeadersRequest(
+        election_type=PREFERRED,
+        topic_partitions=[
+            topic(topic=name, partitions=list(numbers)) for name, numbers in partitions.items()
+        ],
+        timeout_ms=int(timeout * 1000),
+        min_version=1,
+    )
+    response = wire.send(request, timeout + ANSWER_MARGIN)
+    return PartitionAnswers(
+        response.error_code,
+        None,
+        {
+            (row.topic, part.partition_id): Answer(part.error_code, part.error_message)
+            for row in response.replica_election_results or ()
+            for part in row.partition_result
+        },
+    )

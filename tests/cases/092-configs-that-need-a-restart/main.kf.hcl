@@ -1,0 +1,36 @@
+provider "kafka" {
+  bootstrap_servers = ["broker-1.example:9092"]
+}
+
+resource "kafka_broker_config" "first" {
+  broker_id = 1
+  config = {
+    "num.partitions"        = 6
+    "ssl.keystore.location" = "/etc/kafka/keystore.p12"
+    "min.insync.replicas"   = 2
+  }
+}
+
+resource "kafka_cluster_config" "all" {
+  config = {
+    "super.users"        = "User:admin"
+    "listeners"          = ["CLIENT://:9092"]
+    "log.cleaner.thread" = 2
+    "message.max.bytes"  = "2 MB"
+  }
+}
+
+resource "kafka_group_config" "payments" {
+  group  = "payments"
+  config = { "consumer.session.timeout" = 50000 }
+}
+
+resource "kafka_client_metrics" "producers" {
+  name   = "producers"
+  config = { "interval.ms" = 10, match = ["client_idd=x"] }
+}
+
+resource "kafka_broker_config" "down" {
+  broker_id = 9
+  config    = { "log.cleaner.threads" = 2 }
+}

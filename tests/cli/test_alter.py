@@ -1,0 +1,356 @@
+"""`alter`: KIP-248's way to change one thing, with plan, dry run and log of an apply."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kafkaform.cli.brackets import Pair, keys, pairs
+from kafkaform.cli.tree import commands
+from kafkaform.core.errors import UsageError
+
+from .bare import Bare
+from .folder import Folder
+from .terminal import Terminal
+
+APPROVED = "--auto-approve"
+PASSWORD = "p4ssw0rd-of-a-test"
+
+
+# ── lists of configs ────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("k=v", [("k", "v", 1)]),
+        ("k1=v1,k2=[v1,v2,v2],k3=v3", [("k1", "v1", 1), ("k2", "v1,v2,v2", 7), ("k3", "v3", 21)]),
+        (" a = b , c = [d, e] ", [("a", "b", 2), ("c", "d, e", 10)]),
+        ("a=", [("a", "", 1)]),
+        ("a=[]", [("a", "", 1)]),
+        ("a=b=c", [("a", "b=c", 1)]),
+        ("a=[x=1,y=[2,3]]", [("a", "x=1,y=[2,3]", 1)]),
+        ("a=PLAINTEXT://[::1]:9092", [("a", "PLAINTEXT://[::1]:9092", 1)]),
+    ],
+)
+def test_brackets_keep_commas(text: str, found: list[tuple[str, str, int]]) -> None:
+    """As KIP-248 says; positions count characters from 1."""
+    assert pairs(text, "--add-config") == tuple(Pair(*item) for item in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "told"),
+    [
+        ("a=1,b", 5, "without `=`"),
+        ("a=1,,b=2", 5, "without `=`"),
+        ("=1", 1, "without a name"),
+        ("a=[1,2", 3, "never closed"),
+        ("a=[1]2", 3, "after the ]"),
+        ("a=1,b=2,a=3", 9, "a again"),
+    ],
+)
+def test_faults_in_lists_have_a_position(text: str, position: int, told: str) -> None:
+    """They name the character and repeat no value."""
+    with pytest.raises(UsageError) as caught:
+        pairs(text, "--add-config")
+    assert f"character {position}: " in caught.value.message
+    assert told in caught.value.message
+
+
+def test_names_to_delete() -> None:
+    """Commas separate them, and a value is a mistake."""
+    assert keys("a, b,a", "--delete-config") == ("a", "b")
+    with pytest.raises(UsageError):
+        keys("a=1", "--delete-config")
+
+
+# ── without a configuration ─────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def orders(bare: Bare) -> tuple[Bare, str]:
+    """A topic that nothing manages, and its name."""
+    bare.folder.create("orders", partitions=2)
+    return bare, f"{bare.folder.prefix}orders"
+
+
+def test_a_topic_is_altered_shown_logged_and_described(orders: tuple[Bare, str]) -> None:
+    """Only what is named changes; the log has intent and outcome; the fresh state is printed."""
+    bare, name = orders
+    bare.folder.alter("orders", "max.message.bytes", "2000")
+    said = bare.done(
+        "alter", "topic", name, APPROVED,
+        "--add-config", "retention.ms=6000,cleanup.policy=[compact,delete]",
+    )  # fmt: skip
+    assert "1 changed" in said.text
+    assert "nobody can say whether" in said.err
+    assert f"CONFIGS FOR TOPIC {name}" in said.out
+    assert "retention.ms  = 6000" in said.out
+    config = bare.folder.config("orders")
+    assert config["cleanup.policy"] == "compact,delete"
+    assert config["max.message.bytes"] == "2000"
+    assert [r["kind"] for r in bare.records()][-4:] == ["intent", "outcome", "verify", "run_end"]
+    (outcome,) = bare.records("outcome")
+    assert {path["path"] for path in outcome["body"]["paths"]} == {
+        "config.retention.ms",
+        "config.cleanup.policy",
+    }
+
+
+def test_nothing_is_owned_afterwards(orders: tuple[Bare, str]) -> None:
+    """State and log lie in a private folder of the cluster, and no object is recorded."""
+    bare, name = orders
+    bare.done("alter", "topic", name, APPROVED, "--add-config", "retention.ms=6000")
+    state = json.loads((bare.cluster / "kafkaform.state.json").read_text())
+    assert state["objects"] == []
+    assert (bare.cluster.stat().st_mode & 0o777) == 0o700
+    bare.done("alter", "topic", name, APPROVED, "--delete-config", "retention.ms")
+    assert len({r["body"]["lineage"] for r in bare.records("intent")}) == 1
+    assert len(bare.records("run_end")) == 2
+
+
+def test_what_is_not_set_is_said(orders: tuple[Bare, str]) -> None:
+    """Removing what is not there sends nothing."""
+    bare, name = orders
+    said = bare.done("alter", "topic", name, APPROVED, "--delete-config", "retention.ms")
+    assert "retention.ms is not set here" in said.text
+    assert "Nothing is to be changed" in said.text
+    assert not (bare.cluster / "kafkaform.audit.jsonl").exists()
+
+
+def test_the_same_again_changes_nothing(orders: tuple[Bare, str]) -> None:
+    """There is no second request."""
+    bare, name = orders
+    for _ in range(2):
+        bare.done("alter", "topic", name, APPROVED, "--add-config", "retention.ms=6000")
+    assert len(bare.records("intent")) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "told"),
+    [
+        (1, ["--add-config", "retention.ms"], "character 1: a config without `=`"),
+        (1, ["--add-config", "a=1", "--delete-config", "a"], "given twice"),
+        (1, [], "nothing is to be changed"),
+        (8, ["--add-config", "retention.mss=1"], 'Did you mean "retention.ms"?'),
+        (1, ["--add-config", "retention.ms=6000", "--no-input"], "--auto-approve"),
+    ],
+)
+def test_what_is_refused(
+    orders: tuple[Bare, str], code: int, arguments: list[str], told: str
+) -> None:
+    """Nothing is sent."""
+    bare, name = orders
+    assert told in bare.fails(code, "alter", "topic", name, *arguments)
+    assert bare.folder.config("orders")["retention.ms"] == "604800000"
+
+
+def test_a_topic_is_never_created(bare: Bare) -> None:
+    """A name that does not exist is a fault, whoever may create topics."""
+    name = f"{bare.folder.prefix}new"
+    said = bare.fails(1, "alter", "topic", name, APPROVED, "--add-config", "retention.ms=6000")
+    assert f'there is no topic "{name}"' in said
+    assert bare.folder.topics() == {}
+
+
+def test_a_user_without_rights(orders: tuple[Bare, str]) -> None:
+    """The missing right is named, and nothing is sent."""
+    bare, name = orders
+    said = bare.fails(
+        1, "alter", "topic", name, APPROVED, "--add-config", "retention.ms=6000", user="ci"
+    )
+    assert f"Describe on Topic {name} is missing" in said
+
+
+def test_a_question_is_asked(orders: tuple[Bare, str]) -> None:
+    """At a terminal `yes` applies and anything else does not."""
+    bare, name = orders
+    line = ["alter", "topic", name, "--add-config", "retention.ms=7000", "--command-config"]
+    for answer, code in (("no", 1), ("yes", 0)):
+        terminal = Terminal(bare.folder.path, [*line, str(bare.config)])
+        terminal.wait_for('Only "yes" is accepted: ')
+        terminal.type(f"{answer}\n")
+        assert terminal.end() == code
+    assert bare.folder.config("orders")["retention.ms"] == "7000"
+
+
+def test_an_open_intent_is_recovered_by_the_next_alter(orders: tuple[Bare, str]) -> None:
+    """A run that was killed between intent and outcome is closed by reading."""
+    bare, name = orders
+    bare.done("alter", "topic", name, APPROVED, "--add-config", "retention.ms=6000")
+    log = bare.cluster / "kafkaform.audit.jsonl"
+    lines = log.read_bytes().splitlines(keepends=True)
+    kinds = [json.loads(line)["kind"] for line in lines]
+    log.write_bytes(b"".join(lines[: kinds.index("intent") + 1]))
+    (bare.cluster / "kafkaform.state.json").unlink()
+    said = bare.done("alter", "topic", name, APPROVED, "--add-config", "segment.ms=70000")
+    assert "Recovered" in said.err
+    assert [r["body"]["outcome"] for r in bare.records("recover")] == ["applied"]
+
+
+def test_one_at_a_time(orders: tuple[Bare, str]) -> None:
+    """A second alter of the same cluster is turned away while one waits for an answer."""
+    bare, name = orders
+    line = ["alter", "topic", name, "--add-config", "retention.ms=6000"]
+    terminal = Terminal(bare.folder.path, [*line, "--command-config", str(bare.config)])
+    terminal.wait_for('Only "yes" is accepted: ')
+    assert "is locked by" in bare.fails(7, *line, APPROVED)
+    terminal.type("no\n")
+    terminal.end()
+
+
+def test_preferred_leaders(orders: tuple[Bare, str]) -> None:
+    """What leads already is said so; nobody is asked twice, and flags are not mixed."""
+    bare, name = orders
+    line = ["alter", "topic", name, "--elect-preferred"]
+    assert "nobody can be asked here" in bare.fails(1, *line)
+    said = bare.done(*line, APPROVED)
+    assert f"{name}, partition 1: had it already" in said.out
+    found = json.loads(bare.done(*line, APPROVED, "--json").out)["elections"]
+    assert [(row["partition"], row["changed"], row["error"]) for row in found] == [
+        (0, False, None),
+        (1, False, None),
+    ]
+    assert "stands alone" in bare.fails(1, *line, "--delete-config", "retention.ms")
+    assert "does not exist" in bare.fails(1, "alter", "topic", f"{name}x", *line[3:], APPROVED)
+
+
+# ── limits, users, brokers, the rest ────────────────────────────────────────────────────
+
+
+def test_limits_of_users_and_clients(bare: Bare) -> None:
+    """Each form of entity; the last limit that goes takes the entity with it."""
+    user, limit = bare.folder.prefix + "user", "producer_byte_rate"
+    forms: list[list[str]] = [
+        ["user", user],
+        ["user", user, "--client-id", "app"],
+        ["user", user, "--client-default"],
+        ["client", user],
+    ]
+    for form in forms:
+        bare.done("alter", *form, APPROVED, "--add-config", f"{limit}=1000")
+    found = bare.document("quotas", "--user", user)["quotas"]
+    assert sorted(quota["source"] for quota in found) == [
+        "Client of user",
+        "Default client of user",
+        "User",
+    ]
+    bare.done("alter", "user", user, APPROVED, "--add-config", "request_percentage=12.5")
+    bare.done("alter", "user", user, APPROVED, "--delete-config", limit)
+    (quota,) = [
+        q for q in bare.document("quotas", "--user", user)["quotas"] if len(q["entity"]) < 2
+    ]
+    assert quota["config"] == {"request_percentage": 12.5}
+    bare.done("alter", "user", user, APPROVED, "--delete-config", "request_percentage")
+    for form in forms[1:]:
+        bare.done("alter", *form, APPROVED, "--delete-config", limit)
+    assert bare.document("quotas", "--user", user)["quotas"] == []
+
+
+def test_a_password_comes_from_the_environment(bare: Bare) -> None:
+    """A credential is made, changed and removed; its password is in no file and no output."""
+    user = bare.folder.prefix + "scram"
+    bare.folder.monkeypatch.setenv("NEW_PASSWORD", PASSWORD)
+    texts = []
+    for value in ("SCRAM-SHA-256=[iterations=8192,password=env:NEW_PASSWORD]",
+                  "SCRAM-SHA-256=[password=env:NEW_PASSWORD]"):  # fmt: skip
+        texts.append(bare.done("alter", "user", user, APPROVED, "--add-config", value).text)
+        (found,) = bare.document("users", "--name", user)["users"]
+        assert found["credentials"] == [{"mechanism": "SCRAM-SHA-256", "iterations": 8192}]
+    bare.done("alter", "user", user, APPROVED, "--delete-config", "SCRAM-SHA-256")
+    assert bare.document("users", "--name", user)["users"] == []
+    files = [path.read_text() for path in bare.home.rglob("*") if path.is_file()]
+    assert not any(PASSWORD in text for text in (*texts, *files))
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (f"[iterations=8192,password={PASSWORD}]", "password=env:NAME"),
+        ("[iterations=8192]", "password=env:NAME"),
+        ("[rounds=1,password=env:X]", "has no rounds"),
+        ("[iterations=many,password=env:X]", "iterations is not a number"),
+        ("[password=env:KF_NOT_SET]", "KF_NOT_SET"),
+    ],
+)
+def test_passwords_on_the_command_line_are_refused(bare: Bare, value: str, told: str) -> None:
+    """And not repeated."""
+    user = bare.folder.prefix + "scram"
+    said = bare.fails(1, "alter", "user", user, APPROVED, "--add-config", f"SCRAM-SHA-512={value}")
+    assert told in said
+    assert PASSWORD not in said
+
+
+def test_configs_of_brokers_groups_and_subscriptions(bare: Bare) -> None:
+    """One broker, all brokers, a group and a metrics subscription."""
+    name = bare.folder.prefix + "x"
+    changes = [
+        (["broker", "1"], "log.cleaner.io.buffer.load.factor=0.8", "brokers"),
+        (["broker", "--entity-default"], "log.cleaner.backoff.ms=14000", "brokers"),
+        (["group", name], "consumer.session.timeout.ms=50000", "groups"),
+        (["client-metrics", name], "interval.ms=10000", "client-metrics"),
+    ]
+    for who, config, kind in changes:
+        key, _, value = config.partition("=")
+        said = bare.done("alter", *who, APPROVED, "--add-config", config)
+        assert f"{key}  = {value}" in said.out, kind
+        said = bare.done("alter", *who, APPROVED, "--delete-config", key)
+        assert f"{key}  = {value}" not in said.out.split("CONFIGS FOR")[1]
+        assert "not yet visible" not in said.err
+
+
+def test_a_read_only_config_needs_a_restart(bare: Bare) -> None:
+    """It is blocked before anything is sent."""
+    said = bare.fails(8, "alter", "broker", "1", APPROVED, "--add-config", "log.dirs=/x")
+    assert "restart" in said
+
+
+# ── in a configuration folder ───────────────────────────────────────────────────────────
+
+
+def test_a_managed_topic_is_refused(folder: Folder) -> None:
+    """The block is named, declared or only recorded."""
+    folder.declare("a")
+    folder.done("apply", APPROVED)
+    line = ["alter", "topic", f"{folder.prefix}a", APPROVED, "--add-config", "retention.ms=6000"]
+    said = folder.fails(8, *line)
+    assert "kafka_topic.a (topics.kf.hcl:1:" in said
+    folder.declare()
+    assert "the state has it as kafka_topic.a" in folder.fails(8, *line)
+
+
+def test_an_unmanaged_topic_is_altered_under_the_folders_lock_and_log(folder: Folder) -> None:
+    """The folder's log has it, its state stays as it was, and the next plan has nothing to do."""
+    folder.declare("a")
+    folder.done("apply", APPROVED)
+    before = json.loads((folder.path / "kafkaform.state.json").read_text())["objects"]
+    folder.create("other")
+    other = f"{folder.prefix}other"
+    folder.done("alter", "topic", other, APPROVED, "--add-config", "retention.ms=6000")
+    assert folder.config("other")["retention.ms"] == "6000"
+    assert json.loads((folder.path / "kafkaform.state.json").read_text())["objects"] == before
+    assert folder.records("intent")[-1]["body"]["key"] == other
+    assert folder.done("audit", "verify").code == 0
+    assert folder.run("plan", "-detailed-exitcode").code == 0
+
+
+def test_json_lines(folder: Folder) -> None:
+    """A program reads the run, then the document of `describe`."""
+    folder.create("a")
+    name = f"{folder.prefix}a"
+    lines = folder.done(
+        "alter", "topic", name, APPROVED, "--json", "--add-config", "retention.ms=6000"
+    ).lines
+    assert "change_summary" in [line.get("type") for line in lines]
+    (entity,) = lines[-1]["entities"]
+    assert {"retention.ms": "6000"}.items() <= {
+        item["name"]: item["value"] for item in entity["configs"]
+    }.items()
+
+
+def test_every_entity_has_the_flags_of_an_apply() -> None:
+    """How it is asked, locked and shown is the same everywhere."""
+    wanted = {"auto_approve", "no_wait", "state", "lock_timeout", "json", "bootstrap_server"}
+    for name, command in commands().commands["alter"].commands.items():
+        assert wanted <= {parameter.name for parameter in command.params}, name
