@@ -100,6 +100,37 @@ resource "kafka_topic" "orders" {
 }
 """
 
+QUOTA_EXAMPLE = """\
+provider "kafka" {
+  bootstrap_servers = ["kafka-1:9092"]
+}
+
+resource "kafka_quota" "everybody" {
+  user      = "default"
+  client_id = "default"
+  config    = { producer_byte_rate = 1048576, request_percentage = 50 }
+}
+
+resource "kafka_quota" "billing" {
+  user   = "billing"
+  config = { producer_byte_rate = 20971520 }
+}
+"""
+
+LOGIN_EXAMPLE = """\
+provider "kafka" {
+  bootstrap_servers = ["kafka-1:9092"]
+}
+
+resource "kafka_user_scram_credential" "billing" {
+  username            = "billing"
+  scram_mechanism     = "SCRAM-SHA-512"
+  scram_iterations    = 8192
+  password            = secret_env("PASSWORD_OF_BILLING")
+  password_wo_version = 1
+}
+"""
+
 LEVEL_EXAMPLES = {
     "kafka_broker_config": """\
 provider "kafka" {
@@ -281,6 +312,35 @@ PAGES: Mapping[str, Page] = {
         rules=LEVEL_RULES,
         identity="name",
         configs={"Subscriptions": METRICS_KEYS.values()},
+    ),
+    "kafka_quota": Page(
+        title="kafka_quota",
+        schema=PROVIDER.types["kafka_quota"].schema,
+        intro="[Users and quotas](../users-and-quotas.md) tells every form of entity, and "
+        "`kafkaform explain quota` which limits a client has in the end.",
+        example=QUOTA_EXAMPLE,
+        rules=(
+            "Exactly one form: `user` and/or `client_id`, or `ip`, or `entity_type` with or "
+            "without `entity_name`.",
+            "A limit that is removed is removed by name, never by a value. NaN, infinity and what "
+            "is not above 0 are refused in the plan.",
+            "Two values are equal if they differ by less than a billionth.",
+            "The dry run is the broker's own (`validate_only`).",
+        ),
+    ),
+    "kafka_user_scram_credential": Page(
+        title="kafka_user_scram_credential",
+        schema=PROVIDER.types["kafka_user_scram_credential"].schema,
+        intro="[Users and quotas](../users-and-quotas.md) tells when a password is sent, and what "
+        "happens if the answer is lost.",
+        example=LOGIN_EXAMPLE,
+        rules=(
+            "A user with two mechanisms is two blocks; each is sent in a request of its own.",
+            "What is sent is a salted hash with a new salt. No plan, state or log holds a "
+            "password.",
+            "A login that is adopted or imported keeps its password.",
+            "Brokers have no dry run for it; the right to do it is checked beforehand.",
+        ),
     ),
     "provider": Page(
         title="provider kafka",

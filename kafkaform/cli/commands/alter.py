@@ -33,7 +33,7 @@ from .describe import described, terminal_width
 
 app = typer.Typer(help="Change what no block manages.", no_args_is_help=True)
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="NAME…")]
+Names = Annotated[list[str] | None, typer.Argument(metavar="NAME")]
 Add = Annotated[
     list[str],
     typer.Option("--add-config", metavar="K=V,K2=[A,B]", help="Set these; the others stay."),

@@ -35,7 +35,7 @@ Name = Annotated[
 @connects
 def topics(
     way: Way,
-    names: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC]…")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="TOPIC")] = None,
     name: Name = "*",
     partitions: Annotated[
         bool, typer.Option("--partitions", help="Leader and replicas of each partition.")
