@@ -19,9 +19,16 @@ class Identity:
     instance: str
     kind: str
     key: str
+    _hash: int = field(default=0, init=False, repr=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key} ({self.instance})"
+
+    def __hash__(self) -> int:
+        """Computed once: a plan looks everything up by its identity, many times."""
+        if not self._hash:
+            object.__setattr__(self, "_hash", hash((self.instance, self.kind, self.key)))
+        return self._hash
 
 
 # ── declared ────────────────────────────────────────────────────────────────────────────

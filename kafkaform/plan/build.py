@@ -183,9 +183,11 @@ def reviewed(
         sweeps = look.sweeps(instance, provider.review_needs(mine))
         review = provider.review(mine, sweeps, facts[instance])
         told = {*review.blocks, *review.unless, *review.notes, *review.losses}
-        concerned = (change for change in mine if change.identity in told)
+        concerned = (change for change in mine if told and change.identity in told)
         judged.update({one.identity: _judged(one, review, accepted) for one in concerned})
         warnings[instance] = review.warnings
+    if not judged:
+        return changes, warnings
     return [judged.get(change.identity, change) for change in changes], warnings
 
 
@@ -227,6 +229,8 @@ def _assessed(changes: Sequence[Change], look: Look) -> tuple[Change, ...]:
         for instance, group in asked.items()
         for identity, impact in look.impacts(instance, group).items()
     }
+    if not impacts:
+        return tuple(changes)
     return tuple(
         replace(change, impact=impacts[change.identity]) if change.identity in impacts else change
         for change in changes

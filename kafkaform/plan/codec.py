@@ -91,7 +91,8 @@ Reader = Callable[[Any], Any]
 
 @functools.cache
 def _defaults(cls: type[Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple((field.name, _default(field)) for field in dataclasses.fields(cls))
+    """What a noun is made of; what it keeps for speed alone is not part of it."""
+    return tuple((field.name, _default(field)) for field in dataclasses.fields(cls) if field.init)
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

@@ -7,6 +7,7 @@ for at every live broker before anybody calls it gone (architecture §4.1).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 
 from ..core.change import Change, Impact
 from ..core.clock import Clock
@@ -34,6 +35,7 @@ from ..provider.contract import Session
 from ..state.model import State
 
 POLL_SECONDS = 0.5
+_IN_ORDER = attrgetter("kind", "key")
 
 
 def gather(
@@ -57,7 +59,7 @@ def gather(
         wanted.setdefault(identity.instance, set()).add(identity)
     return {
         instance: _instance_world(
-            instance, sessions.get(instance), sorted(ids), state, clock, settle, report
+            instance, sessions.get(instance), sorted(ids, key=_IN_ORDER), state, clock, settle, report
         )
         for instance, ids in sorted(wanted.items())
     }

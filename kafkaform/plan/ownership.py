@@ -96,6 +96,8 @@ def _claim(
 
 
 def _adopt(declared: tuple[Declared, ...], options: Options) -> bool:
+    if not options.adopt and len(declared) == 1:
+        return declared[0].lifecycle.adopt
     return any(
         item.lifecycle.adopt or any(matches(glob, str(item.address)) for glob in options.adopt)
         for item in declared
@@ -118,6 +120,8 @@ def _imports(
 ) -> tuple[frozenset[Identity], frozenset[Identity], Diagnostics]:
     """What import blocks name, and the parts of composites that they name. A composite takes over
     those of its parts that are there; the others are made."""
+    if not desired.imports:
+        return frozenset(), frozenset(), ()
     by_address = {item.address: item for item in desired.declared}
     composites: dict[Address, list[Identity]] = {}
     for item in desired.declared:

@@ -130,6 +130,7 @@ NAMES = (
     "resource_pattern_type_filter",
 )
 """The attributes in the order of the fields of `Acl` and of the key."""
+_NAMES = frozenset(NAMES)
 
 
 def acl_of(attributes: Mapping[str, Any]) -> Acl:
@@ -281,7 +282,9 @@ def order_lines(changes: Sequence[Change], facts: Facts) -> tuple[str, ...]:
 
 
 def _target(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> FrozenMap:
-    return acl_of(declared).attributes
+    if declared.keys() == _NAMES:
+        return declared
+    return FrozenMap({name: declared[name] for name in NAMES})
 
 
 FIELDS = (

@@ -9,12 +9,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kafka.protocol.admin import DescribeConfigsResponse
+from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
+from kafka.protocol.metadata import MetadataRequest
 
 from kafkaform_providers.kafka.session import KafkaSession
 from kafkaform_providers.kafka.wire.answers import Answer
 from kafkaform_providers.kafka.wire.configs import describe_configs
-from kafkaform_providers.kafka.wire.lean import OWN, VERSION, _answers, _Response, describe_own
+from kafkaform_providers.kafka.wire.lean import (
+    OWN,
+    VERSION,
+    _answers,
+    _Response,
+    asked,
+    describe_own,
+    named,
+)
 from kafkaform_providers.kafka.wire.topics import create_topics, delete_topics
 
 from .cluster import eventually
@@ -113,6 +122,31 @@ def test_an_answer_that_ends_early_is_refused(rows: list[Any], data: st.DataObje
     cut = whole[: data.draw(st.integers(0, len(whole) - 1))]
     with pytest.raises(ValueError):  # also UnicodeDecodeError, which is one
         _Response(OWN).decode(BytesIO(cut))
+
+
+@given(st.lists(st.text(min_size=1, max_size=260), min_size=1, max_size=200))
+def test_the_request_is_what_kafka_python_would_send(names: list[str]) -> None:
+    """Byte for byte, with lengths of one byte and of two."""
+    row = DescribeConfigsRequest.DescribeConfigsResource
+    rows = [row(resource_type=2, resource_name=n, configuration_keys=None) for n in names]
+    request = DescribeConfigsRequest(
+        resources=rows, include_synonyms=False, include_documentation=False
+    )
+    assert asked(names) == bytes(request.encode(version=VERSION))
+
+
+@given(st.lists(st.text(max_size=260), max_size=200), st.booleans(), st.integers(11, 13))
+def test_metadata_is_asked_as_kafka_python_would_ask(
+    names: list[str], operations: bool, version: int
+) -> None:
+    """Byte for byte, in every version that a broker may choose."""
+    row = MetadataRequest.MetadataRequestTopic
+    request = MetadataRequest(
+        topics=[row(name=name) for name in names],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=operations,
+    )
+    assert named(names, operations) == bytes(request.encode(version=version))
 
 
 def test_a_broker_tells_both_ways_the_same(admin: KafkaSession, prefix: str) -> None:

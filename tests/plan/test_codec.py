@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaform.core import canonical
+from kafkaform.core.address import parse_address
 from kafkaform.core.change import Impact
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.errors import PlanRefused
-from kafkaform.core.resource import Output
+from kafkaform.core.resource import Identity, Output
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.plan.codec import decode, encode, from_data, to_data
 from kafkaform.plan.model import Mode, Options, Plan
@@ -141,3 +142,11 @@ def test_another_format_says_so() -> None:
     data = encode(planned(desired(topic("a")), [absent()])).replace(b'"format":1', b'"format":2')
     with pytest.raises(PlanRefused, match="format 2.*reads 1"):
         decode(data, "plan.json")
+
+
+def test_what_is_kept_for_speed_is_no_part_of_a_plan() -> None:
+    """A hash differs from process to process, and a text is made when it is first asked for."""
+    identity, address = Identity("kafka", "kafka_topic", "a"), parse_address("kafka_topic.a")
+    before = to_data(identity), to_data(address)
+    assert hash(identity) and str(address)
+    assert (to_data(identity), to_data(address)) == before

@@ -1,9 +1,10 @@
-"""DescribeConfigs answers taken apart without what nobody asked for.
+"""What thousands of topics need: names that are written, and configs that are read, the short way.
 
 A topic tells all of its configs, and almost every one is a default. Making an object of each of
 them takes kafka-python much longer than the broker needs to answer, so here an entry from another
-source is stepped over. `tests/kafka/test_lean.py` holds the inner parts of kafka-python that this
-needs (a request's header chooses the class of its answer), and that both ways read the same.
+source is stepped over; writing a name takes it as long as the broker needs for the configs behind
+it. `tests/kafka/test_lean.py` holds the inner parts of kafka-python that this needs (a request's
+header chooses the class of its answer), and that both ways say and read the same.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
+from kafka.protocol.metadata import MetadataRequest
 
 from .answers import Answer, Entry
 from .client import Wire
 
 VERSION = 4
 """The only one that is read here: the first with lengths of variable size."""
+METADATA_VERSION = 11
+"""From here on a request is written as `named` writes it."""
 OWN = 1
 """The source of a topic's own override."""
 TOPIC = 2
@@ -56,9 +60,30 @@ class _Header:
 class _Request(DescribeConfigsRequest, init=False):  # type: ignore[misc, call-arg]  # untyped
     _header: Any
 
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(min_version=VERSION, max_version=VERSION)
+        self.names = names
+
     def with_header(self, **given: Any) -> None:
         super().with_header(**given)
         self._header = _Header(self._header, _Response(OWN))
+
+    def encode(self, version: Any = None, header: bool = False, framed: bool = False) -> bytes:
+        return _sent(asked(self.names), self._header if header else None, framed)
+
+
+class NamedTopics(MetadataRequest, init=False):  # type: ignore[misc, call-arg]  # untyped
+    """Metadata of these topics. operations: also ask what we may do with each."""
+
+    _header: Any
+
+    def __init__(self, names: Sequence[str], operations: bool) -> None:
+        super().__init__(min_version=METADATA_VERSION)
+        self.names, self.operations = names, operations
+
+    def encode(self, version: Any = None, header: bool = False, framed: bool = False) -> bytes:
+        data = named(self.names, self.operations)
+        return _sent(data, self._header if header else None, framed)
 
 
 class _Answers:
@@ -74,18 +99,42 @@ def describe_own(
 ) -> Mapping[str, Answer]:
     """The overrides of these topics by name. timeout: seconds. Raises what `Wire.send` does:
     Unsupported for a broker that lacks this version."""
-    row = DescribeConfigsRequest.DescribeConfigsResource
-    request = _Request(
-        resources=[
-            row(resource_type=TOPIC, resource_name=name, configuration_keys=None) for name in names
-        ],
-        include_synonyms=False,
-        include_documentation=False,
-        min_version=VERSION,
-        max_version=VERSION,
-    )
-    answers: _Answers = wire.send(request, timeout, node)
+    answers: _Answers = wire.send(_Request(names), timeout, node)
     return answers.results
+
+
+def asked(names: Sequence[str]) -> bytes:
+    """The request for all configs of these topics, without synonyms and documentation."""
+    rows = []
+    for name in names:
+        text = name.encode()
+        rows.append(TOPIC.to_bytes(1, "big") + _written(len(text) + 1) + text + b"\0\0")
+    return _written(len(names) + 1) + b"".join(rows) + b"\0\0\0"
+
+
+def named(names: Sequence[str], operations: bool) -> bytes:
+    """The request for the metadata of these topics, which makes none."""
+    rows = [_written(len(names) + 1)]
+    for name in names:
+        text = name.encode()
+        rows.append(b"\0" * 16 + _written(len(text) + 1) + text + b"\0")  # no id, no tags
+    return b"".join(rows) + bytes((False, operations, 0))
+
+
+def _sent(data: bytes, header: Any, framed: bool) -> bytes:
+    if header is not None:
+        data = bytes(header.encode(flexible=True)) + data
+    return len(data).to_bytes(4, "big") + data if framed else data
+
+
+def _written(number: int) -> bytes:
+    """A number of variable size: the reverse of `_number`."""
+    data = bytearray()
+    while number > 127:
+        data.append(number & 127 | 128)
+        number >>= 7
+    data.append(number)
+    return bytes(data)
 
 
 def _answers(data: bytes, source: int) -> _Answers:

@@ -17,6 +17,7 @@ from kafkaform.core.dataclass import dataclass
 from .answers import Answer, Answers, Entry
 from .client import Wire
 from .ids import id_text, parse_id
+from .lean import NamedTopics
 
 ANSWER_MARGIN = 15.0
 """Seconds that the client waits longer than the broker may take, so that the broker's own
@@ -110,13 +111,13 @@ def list_topics(
 ) -> tuple[TopicRow, ...]:
     """What Metadata says of these topics, or of all that we may see (None). node: the broker
     whose view is wanted; operations: also ask what we may do with each."""
-    topic = MetadataRequest.MetadataRequestTopic
-    request = MetadataRequest(
-        topics=None if names is None else [topic(name=name) for name in names],
+    everything = MetadataRequest(
+        topics=None,
         allow_auto_topic_creation=False,
         include_topic_authorized_operations=operations,
         min_version=10,
     )
+    request = everything if names is None else NamedTopics(names, operations)
     response = wire.send(request, timeout, node)
     return tuple(_row(row, operations) for row in response.topics)
 
