@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 import pytest
+from hypothesis import settings
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import probe
@@ -15,6 +16,13 @@ from kafkaform.core.errors import Locked
 from .conformance.summary import pytest_terminal_summary  # noqa: F401  # pytest finds it here
 
 WAIT_SECONDS = 120.0
+
+# How long an example takes says more about the machine than about the code; and a run says the
+# same as the one before, unless somebody sets out to find more (KAFKAFORM_RANDOM=1).
+settings.register_profile(
+    "kafkaform", deadline=None, derandomize="KAFKAFORM_RANDOM" not in os.environ
+)
+settings.load_profile("kafkaform")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ memory is printed.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import resource
@@ -19,10 +20,11 @@ from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
+from kafkaform.audit.index import pending
+from kafkaform.cli.app import GARBAGE
 from kafkaform.cli.configuration import Inputs
 from kafkaform.cli.planning import _header, make_plan
 from kafkaform.cli.workspace import connected, first_state, open_workspace, read_log
-from kafkaform.audit.index import pending
 from kafkaform.plan.model import Options
 from kafkaform.plan.observe import Look, gather
 from kafkaform.render.human import human
@@ -133,6 +135,7 @@ def stages(folder: str) -> dict[str, float]:
 
 def child(folder: str) -> None:
     """The process whose memory is measured."""
+    gc.set_threshold(GARBAGE)  # as the command line does
     times = stages(folder)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(json.dumps({"times": times, "peak": peak}))

@@ -93,20 +93,21 @@ def limits(broker: Any) -> Iterator[Limits]:
 
 
 @contextmanager
-def account(broker: Any, name: str) -> Iterator[Settings]:
-    """The login of a new user, who may do everything with the cluster and with topics whose
+def account(broker: Any, name: str, on_cluster: str = "ALL") -> Iterator[Settings]:
+    """The login of a new user, who may do this with the cluster and everything with topics whose
     names begin with his."""
     client = AdminClient(native_config(login(broker, "admin")))
     scram = ScramMechanism.SCRAM_SHA_256
     info = ScramCredentialInfo(scram, 4096)
     made = UserScramCredentialUpsertion(name, info, PASSWORD.encode())
     _done(client.alter_user_scram_credentials([made]))
-    places = (
-        (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL),
-        (ResourceType.TOPIC, name, ResourcePatternType.PREFIXED),
+    cluster = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL)
+    topics = (ResourceType.TOPIC, name, ResourcePatternType.PREFIXED)
+    rights = ((cluster, AclOperation[on_cluster]), (topics, AclOperation.ALL))
+    allow = AclPermissionType.ALLOW
+    _done(
+        client.create_acls([AclBinding(*w, f"User:{name}", "*", what, allow) for w, what in rights])
     )
-    allow = (f"User:{name}", "*", AclOperation.ALL, AclPermissionType.ALLOW)
-    _done(client.create_acls([AclBinding(*place, *allow) for place in places]))
     settings: dict[str, Any] = {"username": name, "principal": f"User:{name}"}
     secret: dict[str, Any] = {"mechanism": "SCRAM-SHA-256", "password": PASSWORD}
     yield login(broker, "admin", **settings, **secret)
@@ -119,7 +120,7 @@ def account(broker: Any, name: str) -> Iterator[Settings]:
 @contextmanager
 def opened(settings: Settings) -> Iterator[KafkaSession]:
     """A session of a user whom the broker is only just getting to know."""
-    session = _connected(settings)
+    session = connected(settings)
     eventually(
         lambda: session.sweep(quotas.KIND, Depth.FULL).coverage.kind,
         lambda kind: kind is CoverageKind.COMPLETE,
@@ -131,7 +132,8 @@ def opened(settings: Settings) -> Iterator[KafkaSession]:
     session.close()
 
 
-def _connected(settings: Settings) -> KafkaSession:
+def connected(settings: Settings) -> KafkaSession:
+    """A session as soon as the broker knows the user."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:

@@ -32,8 +32,9 @@ from kafkaform_providers.kafka.session import KafkaSession
 from kafkaform_providers.kafka.wire.client import Unsupported
 from kafkaform_providers.kafka.wire.configs import alter_configs
 
-from .cluster import apply, batches, connect, eventually, grant, preflight, read
+from .cluster import apply, batches, eventually, preflight, read
 from .config_changes import PASSWORD, declared, planned
+from .quota_user import account, connected
 
 BROKER, CLUSTER = "kafka_broker_config", "kafka_cluster_config"
 GROUP, METRICS = "kafka_group_config", "kafka_client_metrics"
@@ -302,14 +303,13 @@ def test_a_missing_right_to_alter_is_named(broker: Any, ci: KafkaSession, prefix
     (denied,) = preflight(ci, planned(CLUSTER, block))
     assert denied.fault is not None
     assert "AlterConfigs on Cluster" in denied.fault.advice
-    revoke = grant(broker, "Cluster", "kafka-cluster", "DESCRIBE")
-    session = eventually(
-        lambda: connect(broker, "ci"), lambda found: bool(found.facts.values["rights"])
-    )
     change = planned(CLUSTER, declared(CLUSTER, secret_config={"p": PASSWORD}))
-    (verdict,) = preflight(session, change)
-    session.close()
-    revoke()
+    with account(broker, prefix, "DESCRIBE") as settings:
+        session = eventually(
+            lambda: connected(settings), lambda found: bool(found.facts.values["rights"])
+        )
+        (verdict,) = preflight(session, change)
+        session.close()
     assert verdict.fault is not None
     assert verdict.fault.kind is FaultClass.PERMISSION
     assert "AlterConfigs on Cluster" in verdict.fault.advice

@@ -22,7 +22,6 @@ from kafkaform_providers.kafka import throttles
 from kafkaform_providers.kafka.connect import native_config
 from kafkaform_providers.kafka.placement import ThrottleTicket
 from kafkaform_providers.kafka.sends import throttle
-from kafkaform_providers.kafka.sends.placement import elect_preferred
 from kafkaform_providers.kafka.session import KafkaSession
 from tests.proof.folder import Folder, finish
 
@@ -329,8 +328,11 @@ def test_a_preferred_election_on_request(
     assert "no data is copied" in folder.run("plan", "--no-color").out
     done(folder.apply())
     eventually(lambda: replicas(session, name), lambda rows: rows == ((2, 1),))
-    [changed] = elect_preferred(session.context, name)  # type: ignore[misc]
-    assert changed.changed and changed.fault is None
-    assert eventually(lambda: leader(three, name), lambda broker: broker == 2)
-    [again] = elect_preferred(session.context, name)  # type: ignore[misc]
-    assert not again.changed and again.fault is None
+    line = ("alter", "topic", name, "--elect-preferred", "--auto-approve", "--no-color")
+    said = done(folder.run(*line))
+    assert "preferred leaders of 1 partition" in said and "1 → 2" in said
+    assert leader(three, name) == 2
+    phases = [body["phase"] for kind in ("intent", "outcome") for body in kinds(folder, kind)]
+    assert phases.count("1.80 ElectLeaders") == 2
+    assert "Nothing is to be changed" in done(folder.run(*line))
+    done(folder.plan())

@@ -65,11 +65,12 @@ STEPS = [
 
 @pytest.mark.parametrize(("wanting", "right"), STEPS)
 def test_a_missing_right_is_named_with_its_resource(wanting: Step, right: str) -> None:
-    """The sentence says what is missing, the advice what to grant."""
-    (text,) = said(
-        [wanting], Held(frozenset({"Describe"}), {"a": frozenset({"Describe"})})
-    ).values()
-    assert f"the right {right}" in text and f"grant {right}" in text
+    """The sentence says who lacks what, the advice what to grant."""
+    held = Held(frozenset({"Describe"}), {"a": frozenset({"Describe"})})
+    (text,) = said([wanting], held).values()
+    assert text.startswith(f"User:ci lacks {right}") and f"grant {right}" in text
+    (unnamed,) = said([wanting], held, None).values()
+    assert unnamed.startswith(f"our user lacks {right}")
     assert said([wanting], Held(ALL, {"a": ALL})) == {}
 
 

@@ -156,6 +156,53 @@ def test_exceptions_of_a_wide_acl_are_named() -> None:
     assert "but not on secret" in said
 
 
+MANY = [acl(f"User:u{n:02}", name="team-", pattern="Prefixed") for n in range(14)]
+DENIAL = create(acl("User:*", "Read", "team-", "Deny", pattern="Prefixed"))
+
+
+def test_who_is_not_asked_about_is_told() -> None:
+    """Around a wide ACL only some are asked about: the plan says how many others there are and
+    how to look at them, in the summary too."""
+    found = judge([DENIAL], [MINE, *MANY])
+    said = note(found, DENIAL)
+    assert "loses Read" in said and "other ACLs name 4 more principals" in said
+    assert "`kafkaform explain access`" in said
+    assert "not asked about" not in note(judge([DENIAL], [MINE, *MANY[:10]]), DENIAL)
+    others = [create(acl(name=f"x{n}")) for n in range(5)]
+    assert "not all who are concerned" in "; ".join(judge([DENIAL, *others], [*MANY]).warnings)
+
+
+def test_nothing_found_is_not_called_nothing_if_some_were_not_asked() -> None:
+    """Names beyond the first twenty may fare otherwise."""
+    gone = delete(acl("User:app", "Read", "*"))
+    names = [acl("User:app", "Read", f"t{n:02}", "Deny") for n in range(30)]
+    all_ = acl("User:app", "All", "*")
+    said = note(judge([gone], [MINE, all_, acl("User:app", "Read", "*"), *names]), gone)
+    assert said.startswith("takes nothing where it was asked; other ACLs name 10 more names")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        acl("User:u99", name="team-", pattern="Prefixed"),
+        acl("User:u99", name="team-x"),
+    ],
+)
+def test_no_new_loss_hides_behind_a_cap(more: Acl) -> None:
+    """One more who loses something, and would not be asked about, is a loss that the plan did not
+    show; another order of the listing is none."""
+    shown = judge([DENIAL], [MINE, *MANY]).losses[DENIAL.identity]
+    assert judge([DENIAL], [*reversed(MANY), MINE]).losses[DENIAL.identity] == shown
+    again = judge([DENIAL], [MINE, *MANY, more]).losses[DENIAL.identity]
+    assert set(again) - set(shown)
+
+
+def test_who_only_gains_loses_nothing_behind_a_cap() -> None:
+    """A right that is given takes none from those who are not asked about."""
+    given = create(acl("User:*", "Read", "team-", pattern="Prefixed"))
+    assert given.identity not in judge([given], [MINE, *MANY]).losses
+
+
 def test_super_users_gain_nothing() -> None:
     """An ACL for a declared super user is pointless, and the plan says so."""
     change = create(acl("User:root"))

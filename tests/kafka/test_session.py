@@ -35,6 +35,7 @@ from .cluster import (
     read,
     reading,
 )
+from .quota_user import account, opened
 
 
 def seen(session: KafkaSession, name: str) -> Observed:
@@ -173,22 +174,22 @@ def test_a_creator_who_may_not_look_still_gets_the_id(
 
 
 def test_a_throttled_create_says_how_long_to_wait(
-    broker: Any, admin: KafkaSession, ci: KafkaSession, prefix: str
+    broker: Any, admin: KafkaSession, prefix: str
 ) -> None:
     """Error 89 means that nothing happened, and reads go on once the broker allows."""
-    revoke = grant(broker, "Cluster", "kafka-cluster", "CREATE", "DESCRIBE")
-    lift = limit_mutations(admin, "ci", 1.0)
+    lift = limit_mutations(admin, prefix, 1.0)
     creates = [new(f"{prefix}-{number}", partitions=9) for number in range(6)]
-    outcomes = eventually(
-        lambda: apply(ci, *creates), lambda found: any(o.fault and _throttled(o) for o in found)
-    )
+    with account(broker, prefix) as settings, opened(settings) as session:
+        outcomes = eventually(
+            lambda: apply(session, *creates),
+            lambda found: any(o.fault and _throttled(o) for o in found),
+        )
+        assert isinstance(read(session, f"{prefix}-nothing"), Absent)
     (first, *_) = [outcome for outcome in outcomes if _throttled(outcome)]
     assert first.fault is not None
     assert first.fault.kind is FaultClass.NOT_APPLIED
     assert first.fault.retry_after > 0
-    assert isinstance(read(ci, f"{prefix}-nothing"), Hidden)
     lift()
-    revoke()
     for item in admin.sweep("kafka_topic", Depth.NAMES).items:
         if item.identity.key.startswith(prefix):
             apply(admin, gone(item.identity.key, item.incarnation))

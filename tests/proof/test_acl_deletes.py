@@ -28,7 +28,7 @@ from kafkaform_providers.kafka.wire.acls import create_acls
 from ..kafka.cluster import connect, eventually
 from .cluster import own_sandbox
 
-LIVE, DOOMED = 50_000, 400
+LIVE, DOOMED = 50_000, 200
 AT_ONCE = 5_000
 """ACLs in one request that makes them: half of what the controller takes."""
 SLACK = 3.0
@@ -122,7 +122,7 @@ def waits(session: KafkaSession, over: Event) -> list[float]:
 
 @pytest.mark.timeout(400)
 def test_others_wait_for_one_small_request_at_most(crowded: Sandbox) -> None:
-    """A thousand of fifty thousand ACLs go in requests that the controller can carry, never two
+    """Four hundred of fifty thousand ACLs go in requests that the controller can carry, never two
     at once, each with as long a pause after it; so nobody waits longer than for one of them."""
     session, other, over = connect(crowded, "admin"), connect(crowded, "admin"), Event()
     sent = watched(session)

@@ -1,4 +1,5 @@
-"""Worlds of every type on a real broker: many folders, one cluster, other people's edits.
+"""Worlds of every type on a real broker: many folders, one cluster, other people's edits, and
+answers that never come.
 
 Nothing of one world is cleaned up before the next: it is what others left there.
 KAFKAFORM_WORLDS says how many.
@@ -27,13 +28,18 @@ from kafkaform.plan.model import Plan
 from kafkaform.sandbox import Sandbox
 from kafkaform.state.model import new_state
 from kafkaform_providers.kafka.provider import PROVIDER
+from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent, Wire
 from tests.model.engine import Screen
 from tests.model.worlds import COMPOSITES, MAKERS, OPTIONS, PASSWORD, Outsider, Writer, play
 
 from .cluster import own_sandbox
 
-WORLDS = int(os.environ.get("KAFKAFORM_WORLDS", "25"))
+WORLDS = int(os.environ.get("KAFKAFORM_WORLDS", "15"))
 SEED = int(os.environ.get("KAFKAFORM_SEED", "20261121"))
+WRITES = ("Create", "Delete", "Alter", "IncrementalAlter")
+"""How the names of requests begin that change something."""
+MISHAPS = ("not sent", "swallowed", "lost reply")
+"""What becomes of a request: it never leaves, never arrives, or is carried out unanswered."""
 SETTLED = 0.1
 """Seconds after which two equal listings count as what the broker shows."""
 
@@ -53,6 +59,7 @@ class Real:
     kinds: Sequence[str]
     writer: Writer
     others: Outsider
+    coming: list[str]
 
     def declare(self, text: str) -> None:
         self._settle()
@@ -78,10 +85,12 @@ class Real:
         return nullcontext()
 
     def trouble(self, random: Random) -> bool:
-        return False
+        self.coming[:] = [""] * random.randint(0, 4) + [random.choice(MISHAPS)]
+        return True
 
     def peace(self) -> None:
         """Reads lag behind writes, and what is compared next shall be what there is."""
+        self.coming.clear()
         self._settle()
 
     def _settle(self) -> None:
@@ -93,6 +102,28 @@ class Real:
             if one == [session.sweep(kind, Depth.FULL).items for kind in kinds]:
                 return
         raise AssertionError("the broker never shows the same twice")
+
+
+def mishaps(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
+    """What becomes of the next writing requests, "" for nothing unusual; and what happened."""
+    coming: list[str] = []
+    happened: list[str] = []
+    whole = Wire.send
+
+    def send(wire: Wire, request: Any, timeout: float, node: str | None = None) -> Any:
+        writes = type(request).__name__.startswith(WRITES)
+        mishap = coming.pop(0) if writes and coming else ""
+        if mishap:
+            happened.append(mishap)
+        if mishap == "not sent":
+            raise NotSent(mishap)
+        answer = None if mishap == "swallowed" else whole(wire, request, timeout, node)
+        if mishap:
+            raise AnswerLost(mishap, timed_out=False)
+        return answer
+
+    monkeypatch.setattr(Wire, "send", send)
+    return coming, happened
 
 
 @pytest.mark.timeout(3600)
@@ -111,13 +142,14 @@ def test_every_world_ends_at_no_changes(
         "operation_timeout": "2s",
     }
     connection, session = _session(tmp_path, settings)
+    coming, happened = mishaps(monkeypatch)
     with connection:
         floor: dict[str, int] = {}
         for number in range(WORLDS):
             folder = tmp_path / f"world-{number}"
             folder.mkdir()
             writer = Writer(PROVIDER, settings, floor=floor)
-            town = Real(folder, tuple(MAKERS), writer, Outsider(PROVIDER, session))
+            town = Real(folder, tuple(MAKERS), writer, Outsider(PROVIDER, session), coming)
             try:
                 play(town, Random(SEED + number))
             except BaseException:
@@ -126,6 +158,7 @@ def test_every_world_ends_at_no_changes(
             with chdir(folder):
                 space = workspace.open_workspace(Inputs())
                 workspace.read_log(space.sink, space.backend.load().state)
+    assert WORLDS < 25 or set(happened) == set(MISHAPS), happened
 
 
 def _session(folder: Path, settings: dict[str, Any]) -> tuple[AbstractContextManager[Any], Any]:
