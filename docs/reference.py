@@ -13,6 +13,7 @@ from pathlib import Path
 from kafkaform.core.schema import Attribute, ObjectSchema
 from kafkaform_providers.kafka.broker_keys import Mode, broker_keys
 from kafkaform_providers.kafka.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS, ConfigKey
+from kafkaform_providers.kafka.data import DATA
 from kafkaform_providers.kafka.provider import PROVIDER
 
 FOLDER = Path(__file__).parent / "reference"
@@ -21,15 +22,16 @@ FOLDER = Path(__file__).parent / "reference"
 @dataclass(frozen=True, slots=True)
 class Page:
     """One document. intro, example: Markdown and HCL; rules: what else is true, one each;
-    configs: heading -> the configs of Kafka to list below it."""
+    computed: what is to be known of computed attributes; configs: heading -> the configs of Kafka
+    to list below it."""
 
     title: str
     schema: ObjectSchema
     intro: str
     example: str
     rules: tuple[str, ...]
-    identity: str = ""
     resource: bool = True
+    computed: str = "Known after the apply. Legal in `output` blocks, postconditions and checks."
     configs: Mapping[str, Iterable[ConfigKey]] = field(default_factory=dict)
 
 
@@ -131,6 +133,162 @@ resource "kafka_user_scram_credential" "billing" {
 }
 """
 
+ACL_EXAMPLE = """\
+provider "kafka" {
+  bootstrap_servers = ["kafka-1:9092"]
+}
+
+resource "kafka_acl" "reports" {
+  acl_principal                = "User:reports"
+  acl_host                     = "*"
+  acl_operation                = "Read"
+  acl_permission_type          = "Allow"
+  resource_type                = "Topic"
+  resource_name                = "shop."
+  resource_pattern_type_filter = "Prefixed"
+}
+"""
+
+ACCESS_EXAMPLE = """\
+provider "kafka" {
+  bootstrap_servers = ["kafka-1:9092"]
+}
+
+resource "kafka_access" "billing" {
+  principal = "User:billing"
+  role      = "consumer"
+  topics    = ["shop.orders"]
+  group     = "billing"
+}
+
+resource "kafka_access" "dashboard" {
+  principal      = "User:dashboard"
+  role           = "custom"
+  topic_prefixes = ["shop."]
+  operations     = ["Describe", "DescribeConfigs"]
+}
+"""
+
+DATA_EXAMPLES = {
+    "kafka_topic": """\
+provider "kafka" {
+  bootstrap_servers = ["kafka-1:9092"]
+}
+
+data "kafka_topic" "orders" {
+  name = "shop.orders"
+}
+
+resource "kafka_access" "billing" {
+  principal = "User:billing"
+  role      = "consumer"
+  topics    = ["shop.orders"]
+  group     = "billing"
+}
+
+# As many partitions as the topic that it belongs to.
+resource "kafka_topic" "retries" {
+  name       = "shop.orders.retry"
+  partitions = data.kafka_topic.orders.partitions
+}
+""",
+    "kafka_topics": """\
+provider "kafka" {
+  bootstrap_servers = ["kafka-1:9092"]
+}
+
+data "kafka_topics" "shop" {
+  name = "shop.*"
+}
+
+resource "kafka_topic" "audit" {
+  name = "audit.log"
+}
+
+resource "kafka_access" "audit" {
+  principal = "User:audit"
+  role      = "consumer"
+  topics    = [for topic in data.kafka_topics.shop.list : topic.name]
+  group     = "audit"
+}
+""",
+    "kafka_acls": """\
+provider "kafka" {
+  bootstrap_servers = ["kafka-1:9092"]
+}
+
+resource "kafka_topic" "orders" {
+  name = "shop.orders"
+}
+
+data "kafka_acls" "orders" {
+  resource_type                = "Topic"
+  resource_name                = "shop.orders"
+  resource_pattern_type_filter = "Match"
+}
+
+output "named_in_acls_of_orders" {
+  value = toset(data.kafka_acls.orders.list[*].acl_principal)
+}
+""",
+    "kafka_quotas": """\
+provider "kafka" {
+  bootstrap_servers = ["kafka-1:9092"]
+}
+
+resource "kafka_quota" "billing" {
+  user   = "billing"
+  config = { producer_byte_rate = 20971520 }
+}
+
+data "kafka_quotas" "users" {
+  entity_type = "user"
+}
+
+output "limited_users" {
+  value = data.kafka_quotas.users.list[*].id
+}
+""",
+    "kafka_cluster": """\
+provider "kafka" {
+  bootstrap_servers = ["kafka-1:9092"]
+}
+
+data "kafka_cluster" "this" {}
+
+resource "kafka_topic" "orders" {
+  name               = "shop.orders"
+  partitions         = 12
+  replication_factor = 3
+}
+
+check "brokers" {
+  assert {
+    condition     = length(data.kafka_cluster.this.brokers) >= 3
+    error_message = "A broker is missing."
+  }
+}
+""",
+}
+
+DATA_RULES: Mapping[str, tuple[str, ...]] = {
+    "kafka_topic": (
+        "A topic that may not be seen is an error that names the missing right, and is never "
+        "answered as missing.",
+    ),
+    "kafka_topics": ("For its configs each topic is read by name, so name those that you need.",),
+    "kafka_acls": (
+        "`Match` is Kafka's: literal and prefixed patterns that cover `resource_name`, and `*`.",
+        "Without Describe on Cluster it is an error: who may not see ACLs sees none.",
+    ),
+    "kafka_quotas": ("Without DescribeConfigs on Cluster it is an error.",),
+    "kafka_cluster": (),
+}
+ANSWERED = (
+    "The answer. It may stand wherever a value may, also in `for_each`. It is read in every plan; "
+    "`kafkaform validate` reads nothing and checks what hangs on it for names."
+)
+
 LEVEL_EXAMPLES = {
     "kafka_broker_config": """\
 provider "kafka" {
@@ -225,8 +383,10 @@ PAGES: Mapping[str, Page] = {
         example=TOPIC_EXAMPLE,
         rules=(
             "`partitions` can be raised. Lowering it is blocked: Kafka cannot remove partitions.",
-            "A change of `replication_factor`, or of `replica_assignment` for partitions that "
-            "exist, is blocked: this version does not move replicas.",
+            "Another `replication_factor`, or another `replica_assignment` of partitions that "
+            "exist, moves replicas: the plan shows where to, the apply starts the move and does "
+            "not wait. [Where replicas are](../placement.md) tells all of it. A block that says "
+            "neither moves nothing.",
             "A topic is never replaced. Another `name` is another topic: the old one stays, "
             "because it is protected. To delete the old one, give it an address of its own before "
             "the apply: `kafkaform state mv kafka_topic.orders kafka_topic.old`, and write a "
@@ -247,7 +407,6 @@ PAGES: Mapping[str, Page] = {
             "Names that start with `__` belong to Kafka. They are not created, changed or deleted.",
             "Two names that differ only in `.` and `_` collide in Kafka's metrics: blocked.",
         ),
-        identity="name",
         configs={"Topic configs": TOPIC_KEYS.values()},
     ),
     "kafka_topic_config": Page(
@@ -267,7 +426,6 @@ PAGES: Mapping[str, Page] = {
             "The config keys and their ranges are those of "
             "[kafka_topic](kafka_topic.md#topic-configs).",
         ),
-        identity="topic",
     ),
     "kafka_broker_config": Page(
         title="kafka_broker_config",
@@ -275,7 +433,6 @@ PAGES: Mapping[str, Page] = {
         intro="It is read from that broker and sent to it; while it is down, nothing is planned.",
         example=LEVEL_EXAMPLES["kafka_broker_config"],
         rules=BROKER_RULES,
-        identity="broker_id",
         configs={
             "For one broker or for all": modes(Mode.CLUSTER),
             "For one broker": modes(Mode.BROKER),
@@ -301,7 +458,6 @@ PAGES: Mapping[str, Page] = {
         intro="Needs Kafka 4.0 or newer.",
         example=LEVEL_EXAMPLES["kafka_group_config"],
         rules=LEVEL_RULES,
-        identity="group",
         configs={"Group configs": GROUP_KEYS.values()},
     ),
     "kafka_client_metrics": Page(
@@ -310,7 +466,6 @@ PAGES: Mapping[str, Page] = {
         intro="Needs Kafka 3.7 or newer, and a metrics reporter on the brokers that takes them.",
         example=LEVEL_EXAMPLES["kafka_client_metrics"],
         rules=LEVEL_RULES,
-        identity="name",
         configs={"Subscriptions": METRICS_KEYS.values()},
     ),
     "kafka_quota": Page(
@@ -342,6 +497,35 @@ PAGES: Mapping[str, Page] = {
             "Brokers have no dry run for it; the right to do it is checked beforehand.",
         ),
     ),
+    "kafka_acl": Page(
+        title="kafka_acl",
+        schema=PROVIDER.types["kafka_acl"].schema,
+        intro="[ACLs and roles](../acls.md) tells what is refused and in which order rules are "
+        "made and deleted; [who may do what](../access.md) how they are decided.",
+        example=ACL_EXAMPLE,
+        rules=(
+            "A rule that Kafka would store and never use is refused in the plan: an operation that "
+            "the resource does not know, a principal without a type, a host that is a name.",
+            "Under each rule that is made or deleted a plan says who gains and loses what by it.",
+            "A plan that would take the rights of whom it runs as, or delete the last ACL of a "
+            "resource that may then be open to everybody, is blocked (exit 8).",
+            "Without Describe on Cluster nobody sees any ACL, and nothing is planned for them.",
+            "Brokers have no dry run for ACLs; fresh reads and our own rights stand in for it.",
+        ),
+    ),
+    "kafka_access": Page(
+        title="kafka_access",
+        schema=PROVIDER.types["kafka_access"].schema,
+        intro="[Roles](../acls.md#roles) has a table of what each of them may do.",
+        example=ACCESS_EXAMPLE,
+        rules=(
+            "Plans, the state and the log have the rules themselves, as "
+            '`kafka_access.billing/acl["Read|Topic|shop.orders|Literal"]`. What is done to the '
+            "block (`moved`, `removed`, `--target`, `state mv`) is done to all of them.",
+            "Its `lifecycle`, `depends_on`, `owner` and `labels` are those of its rules.",
+            "A role that names nothing of what it needs is refused.",
+        ),
+    ),
     "provider": Page(
         title="provider kafka",
         schema=PROVIDER.config,
@@ -364,11 +548,28 @@ PAGES: Mapping[str, Page] = {
             "`bootstrap_servers` leads to another cluster (exit 4).",
             "`protect_topics = false` concerns topics that are created or changed under it; rows "
             "that are protected already stay protected.",
-            "`acl_order` and `authorizer` are read, recorded and reserved for the ACL types, "
-            "which this version does not have.",
+            "`acl_order` is told in [ACLs and roles](../acls.md#order). What `authorizer` says "
+            "decides what a plan can tell of gains, losses and lock-outs: "
+            "[who may do what](../access.md).",
+            "`reassignment_throttle` limits what a move copies: "
+            "[throttles](../placement.md#throttles).",
+            "`sasl_aws_…`, `kafka_version` and `skip_tls_verify` are words of the Mongey provider "
+            "that get an answer of their own: [from Terraform](../from-terraform.md).",
         ),
         resource=False,
     ),
+    **{
+        f"data.{name}": Page(
+            title=f"data {name}",
+            schema=kind,
+            intro="",
+            example=DATA_EXAMPLES[name],
+            rules=DATA_RULES[name],
+            resource=False,
+            computed=ANSWERED,
+        )
+        for name, kind in DATA.items()
+    },
 }
 
 COMMON: Mapping[str, str] = {
@@ -394,13 +595,15 @@ def pages() -> dict[str, str]:
 def _page(page: Page) -> Iterator[str]:
     yield f"# {page.title}\n"
     yield "<!-- Written by docs/reference.py; change that, or the schema. -->\n"
-    yield f"{page.schema.doc} {page.intro}\n"
+    yield f"{page.schema.doc} {page.intro}".rstrip() + "\n"
     yield f"```hcl\n{page.example}```\n"
-    yield "## Arguments\n"
-    yield from _table(a for a in page.schema.attributes.values() if not a.computed)
+    arguments = [a for a in page.schema.attributes.values() if not a.computed]
+    if arguments:
+        yield "## Arguments\n"
+        yield from _table(arguments)
     computed = [a for a in page.schema.attributes.values() if a.computed]
     if computed:
-        yield "## Computed\n\nKnown after the apply. Legal in `output` blocks only.\n"
+        yield f"## Computed\n\n{page.computed}\n"
         yield from _table(computed)
     for name, block in page.schema.blocks.items():
         yield f"## Block `{name}`\n\n{block.doc}\n"
@@ -411,8 +614,9 @@ def _page(page: Page) -> Iterator[str]:
         yield "## Arguments of every resource\n\n| name | meaning |\n|---|---|"
         yield from (f"| `{name}` | {doc} |" for name, doc in COMMON.items())
         yield ""
-    yield "## Rules\n"
-    yield from (f"- {rule}" for rule in page.rules)
+    if page.rules:
+        yield "## Rules\n"
+        yield from (f"- {rule}" for rule in page.rules)
     for heading, keys in page.configs.items():
         yield f"\n## {heading}\n"
         yield "Those of Kafka 4.3. The broker's own limits have the last word in the dry run.\n"
