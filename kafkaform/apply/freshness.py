@@ -18,7 +18,7 @@ from ..plan.approval import approval
 from ..plan.diff import dotted, flatten
 from ..plan.drafts import ownership
 from ..plan.model import Plan
-from ..provider.contract import Provider, ResourceType, Session
+from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..state.model import State
 from .judge import canonical
 from .ledger import bookkeeping
@@ -64,11 +64,10 @@ def refuse_other_cluster(plan: Plan, instance: str, session: Session) -> None:
 
 
 def _altered(plan: Plan, providers: Mapping[str, Provider]) -> bool:
+    types = types_of(providers.values())
     return any(
         change.steps
-        != providers[change.identity.instance]
-        .types[change.identity.kind]
-        .steps(change, plan.instances[change.identity.instance].facts)
+        != types[change.identity.kind].steps(change, plan.instances[change.identity.instance].facts)
         for change in plan.effective
     )
 

@@ -6,6 +6,7 @@ seen is not proof of anything until the deadline. An object that moves counts as
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import StrEnum
 
 from ..core.change import Action, Change, Path, Step
@@ -33,6 +34,8 @@ def judge(
     change: Change, step: Step, reading: Reading, kind: ResourceType, facts: Facts
 ) -> Judgement:
     """How the live object stands to this step's pre-image and target."""
+    if emptied(change, step.paths, reading):
+        return Judgement.DONE
     if isinstance(reading, Absent):
         return _absent(change.action)
     if not isinstance(reading, Observed):
@@ -55,6 +58,18 @@ def untellable(change: Change, step: Step) -> bool:
     if change.action is not Action.UPDATE:
         return False
     return _agree(step.paths, flatten(change.before), flatten(change.after))
+
+
+def emptied(change: Change, paths: Collection[Path], reading: Reading) -> bool:
+    """True if the object is not there because this update took the last of it. What is only its
+    configs, which has no incarnation, ends so, and is not lost.
+
+    paths: those that were written, all of which must have been removed.
+    """
+    if change.action is not Action.UPDATE or change.incarnation is not None or not paths:
+        return False
+    after = flatten(change.after)
+    return isinstance(reading, Absent) and all(after.get(path) is None for path in paths)
 
 
 def canonical(reading: Observed, kind: ResourceType, facts: Facts) -> Observed:

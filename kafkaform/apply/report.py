@@ -17,8 +17,7 @@ from .judge import untellable
 from .verify import Invisible
 
 GOOD = (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
-NEXT = "Run `kafkaform apply` again: what was applied is recorded, the rest is planned anew."
-
+NEXT = "Run `kafkaform {}` again: what was applied is recorded, the rest is planned anew."
 
 WorkKey = tuple[str, str | None]
 """Provider instance, ticket."""
@@ -75,14 +74,14 @@ class Report:
     def count(self, status: OutcomeStatus) -> int:
         return sum(1 for result in self.results if result.outcome.status is status)
 
-    def error(self) -> KafkaformError | None:
+    def error(self, command: str = "apply") -> KafkaformError | None:
         """What the command ends with, or None: interrupted, refused, unknown, in part."""
         if isinstance(self.stopped, Interrupted):
             return self.stopped
         unknown = self.count(OutcomeStatus.UNKNOWN)
         if unknown:
             return OutcomeUnknown(
-                f"the outcome of {_steps(unknown)} is not known yet", self._resolving()
+                f"the outcome of {_steps(unknown)} is not known yet", self._resolving(command)
             )
         if self.stopped is not None:
             return self.stopped
@@ -91,14 +90,19 @@ class Report:
         if failed or skipped:
             parts = [f"{_steps(failed)} failed"] if failed else []
             parts += [f"{_steps(skipped)} not sent"] if skipped else []
-            return AppliedInPart(", ".join(parts), NEXT)
+            return AppliedInPart(", ".join(parts), NEXT.format(command))
         return None
 
-    def _resolving(self) -> str:
+    def _resolving(self, command: str) -> str:
         """How the unknown outcomes become known."""
         unknown = [r for r in self.results if r.outcome.status is OutcomeStatus.UNKNOWN]
         if not all(untellable(result.change, result.step) for result in unknown):
-            return "Run `kafkaform apply` again: it reads them first and recovers."
+            return f"Run `kafkaform {command}` again: it reads them first and recovers."
+        if command == "alter":
+            return (
+                "Nobody can read whether the secret arrived. Run the same `kafkaform alter` again, "
+                "which sends it once more."
+            )
         return (
             "Nobody can read whether the secret arrived. Apply the same approval again (`kafkaform "
             "apply --expect APPROVAL`), which sends it once more, or give it another version."

@@ -82,7 +82,7 @@ def _decide(
         said.discard(Judgement.UNKNOWN)
     if change.action is Action.DELETE and said == {Judgement.DONE}:
         return Outcome(step.id, OutcomeStatus.APPLIED)
-    if said <= HAPPENED and len({r.incarnation for r in live}) == 1:
+    if said and said <= HAPPENED and len({r.incarnation for r in live}) <= 1:
         return _happened(step, live, said)
     if not final:
         return None
@@ -94,7 +94,7 @@ def _decide(
 
 
 def _happened(step: Step, live: Sequence[Observed], said: Set[Judgement]) -> Outcome:
-    made = live[0].incarnation
+    made = live[0].incarnation if live else None  # an update may have taken the last of it
     if Judgement.STARTED not in said:
         return Outcome(step.id, OutcomeStatus.APPLIED, incarnation=made)
     ticket = next((r.ticket for r in live if r.ticket is not None), None)

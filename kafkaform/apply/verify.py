@@ -13,11 +13,10 @@ from ..core.clock import Clock
 from ..core.dataclass import dataclass
 from ..core.progress import Progress, Report
 from ..core.resource import Absent, Facts, Identity, Observed, Reading
-from ..core.value import EMPTY
 from ..plan.diff import flatten
 from ..plan.lifecycle import made_by
 from ..provider.contract import ResourceType, Session
-from .judge import canonical
+from .judge import canonical, emptied
 from .stop import Stop
 
 POLL_SECONDS = 0.2
@@ -96,9 +95,9 @@ def visible(
         return isinstance(reading, Absent) or (
             isinstance(reading, Observed) and reading.incarnation != change.incarnation
         )
-    if change.action is Action.UPDATE and isinstance(reading, Absent) and incarnation is None:
-        # What is only its configs is not there any more when the last one was removed.
-        reading = Observed(change.identity, EMPTY)
+    written = [path for step in change.steps for path in step.paths]
+    if emptied(change, written, reading):
+        return True
     if not isinstance(reading, Observed) or change.after is None:
         return False
     if incarnation is not None and reading.incarnation != incarnation:
@@ -107,5 +106,4 @@ def visible(
     if change.action is Action.CREATE:
         return made_by(change.after, live)
     now, after = flatten(live.attributes), flatten(change.after)
-    written = [path for step in change.steps for path in step.paths]
     return all(now.get(path) == after.get(path) for path in written)

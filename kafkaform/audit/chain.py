@@ -158,5 +158,7 @@ def _last_match(line: bytes) -> re.Match[bytes] | None:
 
 
 def _digest(line: bytes, match: re.Match[bytes]) -> bytes:
-    rest = line[: match.start()] + match["rest"]
-    return hashlib.sha256(rest).hexdigest().encode()
+    """A line can be as large as a plan, so no copy of it is made."""
+    hashed = hashlib.sha256(memoryview(line)[: match.start()])
+    hashed.update(match["rest"])
+    return hashed.hexdigest().encode()

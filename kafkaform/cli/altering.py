@@ -18,7 +18,7 @@ from ..core.address import Address
 from ..core.canonical import digest
 from ..core.change import Change
 from ..core.clock import SystemClock
-from ..core.dataclass import dataclass, replace
+from ..core.dataclass import dataclass, field, replace
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, StorageError, UsageError
 from ..core.resource import Absent, Desired, Hidden, Identity, InstanceWorld
@@ -151,7 +151,7 @@ class Bare(Configuration):
     """No configuration at all, for a cluster that the command line names. secrets: those that
     connecting needs."""
 
-    secrets: Mapping[str, str]
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def secret(self, ref: SecretRef) -> str | None:
         return self.secrets.get(str(ref)) or Configuration.secret(self, ref)
@@ -183,7 +183,7 @@ def workspace(found: Connection, cluster_id: str, state_file: Path | None) -> Wo
         empty.inputs,
         empty.registry,
         empty.asking,
-        found.secrets,
+        secrets=found.secrets,
     )
     desired = Desired((), {found.instance: found.settings}, digest="no configuration")
     return Workspace(

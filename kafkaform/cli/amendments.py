@@ -33,7 +33,8 @@ _ENV = re.compile(r"env:([A-Za-z_]\w*)", re.ASCII)
 class Wanted:
     """What shall be different. entity: topic, broker, user, …; names: None is the default one;
     client_id: beside users, as in (True, "app"): given, and its name or None for the default;
-    cancel_move: nothing but that the moves of these topics stop."""
+    cancel_move: nothing but that the moves of these topics stop; elect_preferred: nothing but
+    that their first replicas lead."""
 
     entity: str
     names: tuple[str | None, ...]
@@ -41,6 +42,7 @@ class Wanted:
     delete: tuple[str, ...]
     client_id: tuple[bool, str | None] = (False, None)
     cancel_move: bool = False
+    elect_preferred: bool = False
 
 
 class Draft(NamedTuple):

@@ -101,17 +101,17 @@ def _recovered(
     screen.recovered(recovered)
     _tell(screen, recovered.work)
     if recovered.open:
-        raise _unresolved(recovered.open, found)
+        raise _unresolved(recovered.open, found, ask.command)
     return read_log(space.sink, ledger.state)
 
 
-def _unresolved(left: Sequence[Result], found: Index) -> OutcomeUnknown:
-    """What nobody could find out, and what the user can do about it."""
+def _unresolved(left: Sequence[Result], found: Index, command: str) -> OutcomeUnknown:
+    """What nobody could find out, and what the user can do about it. command: that runs."""
     hidden = [result for result in left if untellable(result.change, result.step)]
     if hidden != list(left) or found.open_run is None or found.open_run.plan is None:
         return OutcomeUnknown(
             f"{count(len(left), 'step')} of an earlier run cannot be read: {_some(left)}",
-            "Make them readable (brokers, rights), then run apply again. Nothing was sent.",
+            f"Make them readable (brokers, rights), then run {command} again. Nothing was sent.",
         )
     token = from_data(Plan, found.open_run.plan).token
     return OutcomeUnknown(
@@ -132,7 +132,7 @@ def _apply(scene: Scene) -> Applied:
     plan = chosen.plan
     if chosen.already:
         return Applied(plan, scene.ledger.state, run, already=chosen.already)
-    refuse_if_blocked(plan, ask.fail_on)
+    refuse_if_blocked(plan, ask.fail_on, excludes=ask.make is None)
     if not plan.effective:
         scene.ledger.refresh(plan.changes)
         broken = _keep_outputs(scene, plan)

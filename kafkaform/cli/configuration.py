@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from ..core.dataclass import dataclass, replace
+from ..core.dataclass import dataclass, field, replace
 from ..core.errors import UsageError
 from ..core.resource import Desired, Observed, Output, ProviderConfig
 from ..core.value import FrozenMap, SecretRef
@@ -62,7 +62,7 @@ class Inputs:
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """folder: where it is; root: how far its files and functions may reach; tree: its files;
-    asking: answers its data sources."""
+    asking: answers its data sources; texts: of sensitive variables, once one was asked for."""
 
     folder: Path
     root: Path
@@ -70,6 +70,7 @@ class Configuration:
     inputs: Inputs
     registry: Registry
     asking: Asking
+    texts: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def desired(
         self, *, offline: bool = False, computed: Mapping[str, FrozenMap] | None = None
@@ -99,11 +100,13 @@ class Configuration:
         return _SECRETS[ref.source](self, ref.name)
 
     def variable_secret(self, name: str) -> str | None:
-        """The value of a sensitive variable."""
-        found, _ = declare(self.tree)
-        values = Values(os.environ, self.inputs.given)
-        resolved = resolve(self.tree, found.variables, values, context(function_table()))
-        return resolved.secrets.get(name)
+        """The value of a sensitive variable, or of an element: `passwords["x"]`."""
+        if not self.texts:
+            found, _ = declare(self.tree)
+            values = Values(os.environ, self.inputs.given)
+            resolved = resolve(self.tree, found.variables, values, context(function_table()))
+            self.texts.update(resolved.secrets)
+        return self.texts.get(name)
 
     def settled(self, desired: Desired, sessions: Mapping[str, Session]) -> Desired:
         """The same with what servers show by now: outputs that waited for it, rules that did."""

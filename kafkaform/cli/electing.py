@@ -1,78 +1,91 @@
-"""Preferred elections: the first replica of each partition leads again.
+"""`alter topic NAME --elect-preferred`: the plan by which the first replica of each partition leads
+again.
 
-They change no object, so that there is no plan of them: what is asked, sent and told is here.
+It changes what no block declares and no state records, so managed topics allow it too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from kafkaform_providers.kafka.leaders import KIND
 
-from kafkaform_providers.kafka.sends.placement import Elected, elect_preferred
-from kafkaform_providers.kafka.session import KafkaSession
+from ..core.address import Address
+from ..core.change import Change
+from ..core.dataclass import replace
+from ..core.errors import UsageError
+from ..core.resource import Identity, InstanceWorld, Observed, Reading
+from ..core.value import EMPTY, FrozenMap
+from ..plan.amend import amend, plan_of
+from ..plan.model import Plan
+from ..plan.observe import Look
+from ..render.text import count
+from .altering import header, refuse_missing
+from .amendments import Wanted
+from .connection import Connection
+from .scene import Scene
 
-from ..core.canonical import dumps
-from ..core.errors import AppliedInPart, KafkaformError, UsageError
-from ..core.resource import Fault
-from ..core.value import FrozenMap
-from ..render.text import count, inline
-from .connection import Way
 
-
-def elect(way: Way, names: Sequence[str], *, approved: bool, json: bool) -> None:
-    """Let the preferred replicas of these topics lead, and say which do.
-
-    Raises UsageError, KafkaformError without approval, AppliedInPart if a partition's leader is
-    still another.
-    """
+def electing(names: tuple[str, ...], others: bool) -> Wanted:
+    """What `--elect-preferred` asks for. others: other flags are given beside it. Raises
+    UsageError."""
+    if others:
+        raise UsageError("--elect-preferred stands alone", "Use a command of its own.")
     if not names:
         raise UsageError("no topic is named", "Name those whose leaders shall be elected.")
-    if not approved:
-        _ask(way, names)
-    with way.session() as session:
-        if not isinstance(session, KafkaSession):
-            raise UsageError("only Kafka has topics", "Choose a kafka provider block.")
-        rows = [row for name in names for row in _elected(session, name)]
-    if json:
-        document = FrozenMap(format_version="1.0", kind="elections", elections=tuple(rows))
-        way.console.out(dumps(document))
-    else:
-        way.console.lines(map(_line, rows))
-    left = sum(row["error"] is not None for row in rows)
-    if left:
-        raise AppliedInPart(
-            f"{count(left, 'partition')} kept another leader than the preferred one",
-            "The answer names the reason for each.",
+    return Wanted("topic", tuple(dict.fromkeys(names)), (), (), elect_preferred=True)
+
+
+def electing_plan(scene: Scene, found: Connection, wanted: Wanted) -> Plan:
+    """The plan by which first replicas lead. Raises UsageError for a topic that is not there."""
+    instance, session = found.instance, scene.sessions[found.instance]
+    identities = [Identity(instance, KIND, name) for name in wanted.names if name is not None]
+    readings = session.read(identities)
+    refuse_missing(readings)
+    changes = [_electing(scene, identity, readings[identity]) for identity in identities]
+    world = {instance: InstanceWorld(session.facts, readings)}
+    providers = {instance: scene.space.providers[instance]}
+    return plan_of(
+        changes, world, scene.planned, providers, Look(scene.sessions, world), header(scene)
+    )
+
+
+def _electing(scene: Scene, identity: Identity, reading: Reading) -> Change:
+    details = reading.details if isinstance(reading, Observed) else EMPTY
+    first, ready = details.get("preferred") or EMPTY, details.get("ready") or ()
+
+    def preferred(attributes: FrozenMap | None) -> FrozenMap | None:
+        if attributes is None:
+            return None
+        leaders = {n: first[n] if n in ready else led for n, led in attributes["leaders"].items()}
+        return attributes.with_items({"leaders": FrozenMap(leaders)})
+
+    facts = scene.sessions[identity.instance].facts
+    address = str(Address(identity.kind, "alter", identity.key))
+    change = amend(identity, address, reading, scene.space.types[identity.kind], facts, preferred)
+    return replace(
+        change,
+        before=_named(change.before, change),
+        after=_named(change.after, change),
+        notes=(*change.notes, *_notes(change, first, ready)),
+    )
+
+
+def _named(attributes: FrozenMap | None, change: Change) -> FrozenMap | None:
+    """The attributes with the leaders that change: the others are not looked at again."""
+    if attributes is None:
+        return None
+    numbers = [item.path[1] for item in change.paths]
+    leaders = FrozenMap({number: attributes["leaders"][number] for number in numbers})
+    return attributes.with_items({"leaders": leaders})
+
+
+def _notes(change: Change, first: FrozenMap, ready: tuple[str, ...]) -> tuple[str, ...]:
+    if change.before is None:
+        return ()
+    said = [f"preferred leaders of {count(len(change.paths), 'partition')}"] if change.paths else []
+    unable = [f"{number} (broker {first[number]})" for number in first if number not in ready]
+    if unable:
+        said.append(
+            f"left out, because the first replica is not in sync and cannot lead: partition "
+            f"{', '.join(unable)}"
         )
-
-
-def _ask(way: Way, names: Sequence[str]) -> None:
-    what = ", ".join(map(inline, names))
-    if not way.console.interactive:
-        raise UsageError("nobody can be asked here; nothing was sent", "Use --auto-approve.")
-    question = f'Let the preferred replicas of {what} lead? Only "yes" is accepted: '
-    if way.console.ask(question) != "yes":
-        raise KafkaformError("not approved; nothing was sent")
-
-
-def _elected(session: KafkaSession, name: str) -> list[FrozenMap]:
-    found: Sequence[Elected] | Fault = elect_preferred(session.context, name)
-    if isinstance(found, Fault):
-        raise KafkaformError(f"{inline(name)}: {found.message} ({found.code})", found.advice)
-    return [
-        FrozenMap(
-            topic=name,
-            partition=row.partition,
-            changed=row.changed,
-            error=None
-            if row.fault is None
-            else FrozenMap(code=row.fault.code, message=row.fault.message),
-        )
-        for row in found
-    ]
-
-
-def _line(row: FrozenMap) -> str:
-    place = f"{inline(row['topic'])}, partition {row['partition']}"
-    if row["error"] is not None:
-        return f"{place}: {inline(row['error']['message'])} ({row['error']['code']})"
-    return f"{place}: {'has its preferred leader now' if row['changed'] else 'had it already'}"
+    return tuple(said)

@@ -180,7 +180,8 @@ def _taken(space: Workspace) -> Names:
 
 
 def _refuse_unknown(space: Workspace, wanted: Wanted) -> None:
-    listed = {name for name, kind in space.types.items() if _is_listed(kind)}
+    providers = space.providers.values()
+    listed = {name for one in providers for name, t in one.types.items() if _is_listed(t)}
     for name in wanted.types:
         if name not in listed:
             raise UsageError(

@@ -122,16 +122,18 @@ def _header(space: Workspace, state: State) -> Header:
     )
 
 
-def refuse_if_blocked(plan: Plan, fail_on: Sequence[str]) -> None:
-    """Raises Blocked for what stops an apply, and for --fail-on conditions that hold."""
+def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, excludes: bool = True) -> None:
+    """Raises Blocked for what stops an apply, and for --fail-on conditions that hold. excludes:
+    the command has --exclude."""
     stopping = list(plan.blocked(stopping=True))
     unreadable = any(c.blocked and c.blocked.kind is BlockKind.UNREADABLE for c in stopping)
+    around = ROUND if unreadable and excludes else ""
     if stopping:
         raise Blocked(
             f"{count(len(stopping), 'change')} cannot be made: "
             + ", ".join(change.address for change in stopping[:5])
             + (" ..." if len(stopping) > 5 else ""),
-            "The plan names the reason and what to do for each." + (ROUND if unreadable else ""),
+            "The plan names the reason and what to do for each." + around,
         )
     held = [FAIL_ON[name] for name in FAIL_ON if name in fail_on and _holds(plan, name)]
     if held:

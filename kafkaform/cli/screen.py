@@ -35,6 +35,7 @@ _WITHOUT_ASKING = {
     Mode.DESTROY: "Name the clusters with --confirm CLUSTER, or review `plan --destroy` and give "
     "its approval with --expect.",
 }
+_ALTER_WITHOUT_ASKING = "Use --auto-approve."
 
 
 @dataclass(slots=True)
@@ -46,6 +47,7 @@ class TextScreen:
     progress: ReportTo = silent
     clear: Callable[[], None] = lambda: None
     detail: bool = True
+    command: str = "apply"
 
     def plan(self, plan: Plan) -> None:
         self.clear()
@@ -62,7 +64,7 @@ class TextScreen:
         if not self.console.interactive:
             raise UsageError(
                 "nobody can be asked here, so the plan is not approved; nothing was sent",
-                _WITHOUT_ASKING[plan.options.mode],
+                _without_asking(self.command, plan),
             )
         if plan.options.mode is Mode.DESTROY:
             return all(self._type_cluster(name, plan) for name in sorted(plan.instances))
@@ -108,6 +110,7 @@ class JsonScreen:
     """For programs: one JSON object a line on stdout, in the shape of Terraform's."""
 
     console: Console
+    command: str = "apply"
     stream: stream.Stream = field(default_factory=lambda: stream.Stream(SystemClock()))
 
     def progress(self, event: Event) -> None:
@@ -126,7 +129,7 @@ class JsonScreen:
 
     def approve(self, plan: Plan) -> bool:
         raise UsageError(
-            "--json asks no questions; nothing was sent", _WITHOUT_ASKING[plan.options.mode]
+            "--json asks no questions; nothing was sent", _without_asking(self.command, plan)
         )
 
     def recovered(self, found: Recovered) -> None:
@@ -156,11 +159,19 @@ class JsonScreen:
 Screen = TextScreen | JsonScreen
 
 
+def _without_asking(command: str, plan: Plan) -> str:
+    """How a plan is approved where nobody can be asked; one of `alter` is reviewed nowhere else."""
+    return _ALTER_WITHOUT_ASKING if command == "alter" else _WITHOUT_ASKING[plan.options.mode]
+
+
 @contextmanager
-def screen(console: Console, *, json: bool, quiet: bool, detail: bool = True) -> Iterator[Screen]:
-    """The screen of one run; progress bars live while the block does."""
+def screen(
+    console: Console, *, json: bool, quiet: bool, detail: bool = True, command: str = "apply"
+) -> Iterator[Screen]:
+    """The screen of one run; progress bars live while the block does. command: what advice is
+    for."""
     if json:
-        shown = JsonScreen(console)
+        shown = JsonScreen(console, command)
         shown.begin()
         try:
             yield shown
@@ -169,4 +180,4 @@ def screen(console: Console, *, json: bool, quiet: bool, detail: bool = True) ->
             raise typer.Exit(exit_code(error)) from None
         return
     with Bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
-        yield TextScreen(console, bars, bars.clear, detail)
+        yield TextScreen(console, bars, bars.clear, detail, command)

@@ -26,7 +26,7 @@ from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, UsageError
 from ..core.resource import Desired
 from ..core.value import FrozenMap, SecretRef
-from ..provider.contract import Provider, ResourceType, Session
+from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..provider.registry import Registry
 from ..state.backend import LockInfo
 from ..state.backends.local import LocalBackend
@@ -53,7 +53,8 @@ class Workspace:
 
     @property
     def types(self) -> dict[str, ResourceType]:
-        return {n: t for p in self.providers.values() for n, t in p.types.items()}
+        """Those of commands too."""
+        return types_of(self.providers.values())
 
 
 @dataclass(frozen=True, slots=True)

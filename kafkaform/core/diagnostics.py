@@ -54,8 +54,9 @@ def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """`Did you mean "x"?` for the nearest known word, or an empty string."""
+    """`Did you mean "x"?` for the nearest known word, whatever its case, or an empty string."""
     import difflib  # only a misspelt word needs it
 
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f'Did you mean "{near[0]}"?' if near else ""
+    folded = {item.casefold(): item for item in known}
+    near = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)
+    return f'Did you mean "{folded[near[0]]}"?' if near else ""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 
+from ..core.dataclass import replace
 from ..core.value import SecretRef
 from ..syntax.nodes import Attr, Index, LegacyIndex, Root, SplatItem
 from .code import ITEM, Code, Context, Env
@@ -15,6 +17,8 @@ from .values import (
     Computed,
     ListVal,
     MapVal,
+    Marked,
+    Marks,
     Null,
     ObjectVal,
     SetVal,
@@ -81,10 +85,10 @@ def reveal(value: Val) -> Val:
 
 def get_attribute(value: Val, name: str, place: Place) -> Val:
     """`value.name`. Raises EvalError."""
-    value, marks = unmark(value)
+    owner, (value, marks) = value, unmark(value)
     if isinstance(value, ObjectVal | MapVal):
         if name in value.fields:
-            return with_marks(reveal(value.fields[name]), marks)
+            return _part(owner, name, reveal(value.fields[name]), marks)
         known = () if marks else value.fields
         what = "key" if isinstance(value, MapVal) else "attribute"
         raise EvalError(place, f'There is no {what} "{name}"', _names(known), near(name, known))
@@ -110,6 +114,32 @@ def _subject(value: Val) -> str:
     return words[:1].upper() + words[1:]
 
 
+def part_name(name: str, key: object) -> str:
+    """How a reference names a part of a sensitive variable: `passwords["x"]`, `logins[0]`."""
+    return f"{name}[{json.dumps(key, ensure_ascii=False)}]"
+
+
+def _part(owner: Val, key: str | int, part: Val, marks: Marks) -> Val:
+    """The part with its owner's marks, and with a name of its own if its owner has one."""
+    ref = owner.ref if isinstance(owner, Marked) else None
+    if ref is None or isinstance(part, Marked | SecretRef):
+        return with_marks(part, marks)
+    return Marked(part, marks, SecretRef(ref.source, part_name(ref.name, key)))
+
+
+def unnamed(value: Val) -> Val:
+    """The value without names of elements inside: in a loop over what is hidden, such a name may
+    tell a hidden key."""
+    if isinstance(value, Marked):
+        named = value.ref is not None and "[" in value.ref.name
+        return Marked(unnamed(value.value), value.marks, None if named else value.ref)
+    if isinstance(value, TupleVal | ListVal) and value.marks:
+        return replace(value, items=tuple(map(unnamed, value.items)))
+    if isinstance(value, ObjectVal | MapVal) and value.marks:
+        return replace(value, fields={name: unnamed(one) for name, one in value.fields.items()})
+    return value
+
+
 def compile_legacy(node: LegacyIndex, context: Context) -> Code:
     code, key = context.code(node.target), node.index
     return lambda env: get_index(code(env), key, node)
@@ -122,21 +152,23 @@ def compile_index(node: Index, context: Context) -> Code:
 
 def get_index(value: Val, key: Val, place: Place) -> Val:
     """`value[key]`. Raises EvalError."""
-    value, marks = unmark(value)
+    owner, (value, marks) = value, unmark(value)
     key, key_marks = unmark(key)
-    marks |= key_marks
+    if key_marks:
+        owner, marks = value, marks | key_marks  # a name with a hidden key would tell the key
     if isinstance(key, Null | SecretRef | Computed):
         raise EvalError(place, f"{_subject(key)} cannot be an index")
     if isinstance(value, ObjectVal | MapVal):
         name = _converted(key, "string", place)
         if name in value.fields:
-            return with_marks(reveal(value.fields[str(name)]), marks)
+            return _part(owner, str(name), reveal(value.fields[str(name)]), marks)
         shown = "that key" if marks else f'the key "{name}"'
         advice = "" if marks else near(str(name), value.fields)
         known = _names(() if marks else value.fields)
         raise EvalError(place, f"There is nothing under {shown}", known, advice)
     if isinstance(value, TupleVal | ListVal):
-        return with_marks(_element(value, key, place, hide=bool(marks)), marks)
+        position, item = _element(value, key, place, hide=bool(marks))
+        return _part(owner, position, item, marks)
     raise EvalError(place, f"{_subject(value)} cannot be indexed", _WHY.get(type(value), ""))
 
 
@@ -146,10 +178,10 @@ _WHY = {
 }
 
 
-def _element(value: TupleVal | ListVal, key: Val, place: Place, hide: bool) -> Val:
+def _element(value: TupleVal | ListVal, key: Val, place: Place, hide: bool) -> tuple[int, Val]:
     position = _converted(key, "number", place)
     if isinstance(position, int) and 0 <= position < len(value.items):
-        return reveal(value.items[position])
+        return position, reveal(value.items[position])
     if isinstance(position, Decimal):
         raise EvalError(place, "An index must be a whole number")
     shown = "this one" if hide or not isinstance(position, int) else number_text(position)

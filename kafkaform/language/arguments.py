@@ -18,13 +18,13 @@ from .dynamic import Each, compile_dynamic, describe_key, iterations
 from .faults import ConvertFault, Deferred, EvalError, Place, Poisoned, as_diagnostic, error, near
 from .types import describe
 from .values import (
+    FIELDS,
     SECRET,
     SEQUENCES,
     Computed,
     MapVal,
     Marked,
     Null,
-    ObjectVal,
     Val,
     marks_of,
     sealed,
@@ -356,7 +356,7 @@ def _secret(value: Val, attribute: Attribute, place: Place) -> Value:
     if isinstance(value, Marked):
         if isinstance(value.value, Null):
             return None
-        if value.ref is not None:
+        if value.ref is not None and not isinstance(value.value, (*SEQUENCES, *FIELDS)):
             return value.ref
         value = value.value
     if isinstance(value, SecretRef):
@@ -365,7 +365,7 @@ def _secret(value: Val, attribute: Attribute, place: Place) -> Value:
         return None
     if isinstance(value, SEQUENCES) and attribute.type.element is not None:
         return tuple(_secret(item, attribute, place) for item in value.items)
-    if isinstance(value, MapVal | ObjectVal) and attribute.type.element is not None:
+    if isinstance(value, FIELDS) and attribute.type.element is not None:
         fields = sorted(value.fields.items())
         return FrozenMap({name: _secret(item, attribute, place) for name, item in fields})
     raise EvalError(

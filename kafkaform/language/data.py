@@ -137,8 +137,9 @@ def _ask(plan: DataPlan, arguments: FrozenMap, config: ProviderConfig, query: Qu
     try:
         answer = query(config, kind, arguments)
     except KafkaformError as fault:
+        first = fault.diagnostics[0]
         raise EvalError(
-            place, f"{plan.name} cannot be read: {fault}", advice=fault.advice
+            place, f"{plan.name} cannot be read: {first.summary}", advice=first.advice
         ) from None
     given = {name: value for name, value in arguments.items() if value is not None}
     return FrozenMap({**given, **(answer if isinstance(answer, FrozenMap) else {})})

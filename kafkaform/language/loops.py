@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from ..core.schema import ANY
 from ..syntax.nodes import AttrSplat, Expression, ForObject, ForTuple, FullSplat
+from .access import unnamed
 from .code import ITEM, Code, Context, Env, weight
 from .faults import EvalError, Place, hiding
 from .operators import object_key, truth_of
@@ -94,6 +95,8 @@ def compile_for_tuple(node: ForTuple, context: Context) -> Code:
         environments, marks = passes.run(env)
         with hiding(bool(marks)):
             items = tuple([code(inner) for inner in environments])
+        if marks:
+            items = tuple(map(unnamed, items))
         return with_marks(TupleVal(items), UNMARKED.union(*marks))
 
     return run
@@ -114,7 +117,8 @@ def compile_for_object(node: ForObject, context: Context) -> Code:
                 key = object_key(raw, node.result_key)
                 if key in groups and not node.group:
                     raise _duplicate(node, None if marks else key)
-                groups.setdefault(key, []).append(code(inner))
+                item = code(inner)
+                groups.setdefault(key, []).append(unnamed(item) if marks else item)
         if node.group:
             grouped: dict[str, Val] = {k: TupleVal(tuple(v)) for k, v in groups.items()}
             return with_marks(ObjectVal(grouped), UNMARKED.union(*marks))

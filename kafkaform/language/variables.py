@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from itertools import chain
 
 from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
@@ -10,6 +12,7 @@ from ..core.schema import ANY, STRING, Type
 from ..core.value import SecretRef, Value
 from ..syntax.nodes import Expression, Lit
 from ..syntax.parse import parse_expression
+from .access import part_name
 from .blocks import attribute, header
 from .bounds import bounded, conversion_cost
 from .code import Context, Env, literal
@@ -31,7 +34,23 @@ from .rules import broken, compile_rules
 from .scope import Found, Space, Unset
 from .tree import Tree
 from .types import Default, parse_type
-from .values import SECRET, SENSITIVE, Marked, Null, Val, marks_of, unmark, with_marks, work_of
+from .values import (
+    SECRET,
+    SENSITIVE,
+    ListVal,
+    MapVal,
+    Marked,
+    Null,
+    ObjectVal,
+    TupleVal,
+    Val,
+    elements,
+    marks_of,
+    unmark,
+    unmark_deep,
+    with_marks,
+    work_of,
+)
 
 __all__ = [
     "Inputs",
@@ -62,7 +81,8 @@ RESERVED = (
 @dataclass(frozen=True, slots=True)
 class Variables:
     """values: by name, for `var`; plain: what may be shown and digested, secrets left out;
-    secrets: name -> text of each sensitive variable, for whoever sends it."""
+    secrets: name -> text of each sensitive variable, and of each part of one that is a
+    collection, for whoever sends it."""
 
     values: Mapping[str, Found]
     plain: Mapping[str, Value]
@@ -100,16 +120,18 @@ def resolve(
         faults.extend(validate(block, values, context))
     known = {name: value for name, value in values.items() if not isinstance(value, Exception)}
     plain = {n: lower(v) for n, v in known.items() if not marks_of(v)}
-    hidden = {n: unmark(v)[0] for n, v in known.items() if marks_of(v)}
-    secrets = {n: str(convert(v, STRING)) for n, v in hidden.items() if _is_text(v)}
+    hidden = {n: unmark_deep(v) for n, v in known.items() if marks_of(v)}
+    secrets = dict(chain.from_iterable(_texts(n, v) for n, v in hidden.items()))
     return Variables(values, plain, secrets, tuple(faults))
 
 
-def _is_text(value: Val) -> bool:
-    try:
-        return isinstance(convert(value, STRING), str)
-    except ConvertFault:
-        return False
+def _texts(name: str, value: Val) -> Iterator[tuple[str, str]]:
+    """Each text of a sensitive value under the name that a reference gives it."""
+    if isinstance(value, ObjectVal | MapVal | ListVal | TupleVal):
+        for key, part in elements(value):
+            yield from _texts(part_name(name, key), part)
+    elif isinstance(value, str | bool | int | Decimal):
+        yield name, str(convert(value, STRING))
 
 
 def _unset(block: VariableBlock, terraform: bool) -> Diagnostic:

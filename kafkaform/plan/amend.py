@@ -12,7 +12,7 @@ from ..core.change import Action, Block, BlockKind, Change, Ownership
 from ..core.dataclass import replace
 from ..core.resource import Absent, Facts, Failed, Hidden, Identity, Reading, World
 from ..core.value import EMPTY, FrozenMap
-from ..provider.contract import Provider, ResourceType
+from ..provider.contract import Provider, ResourceType, types_of
 from ..state.model import State
 from .approval import approval
 from .build import Header, checked, instances_of, is_shown, reviewed, scopes, with_steps
@@ -91,7 +91,7 @@ def plan_of(
     header: Header,
 ) -> Plan:
     """The plan of these changes: checked, reviewed, with their steps, approved as a whole."""
-    types = {name: kind for item in providers.values() for name, kind in item.types.items()}
+    types = types_of(providers.values())
     facts = {instance: seen.facts for instance, seen in world.items()}
     judged, warnings = reviewed(
         [checked(change, types, facts) for change in drafts], providers, look, facts

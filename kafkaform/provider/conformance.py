@@ -7,6 +7,9 @@ one behind the same types pass the same checks, so that the simulation cannot dr
     @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
     def test_conformance(check, fixture):
         check(fixture)
+
+A check that has nothing to look at fails: one that cannot apply to a kind of object is left out
+by its fixture's declaration alone, with the reason (`fitting`).
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from ..core.change import Action, Change, Evidence, OutcomeStatus
+from ..core.change import Action, Change, Evidence, Outcome, OutcomeStatus
 from ..core.dataclass import replace
 from ..core.diagnostics import has_errors
 from ..core.errors import KafkaformError
@@ -27,12 +30,13 @@ Check = Callable[[Fixture], None]
 
 
 def a_created_object_has_an_incarnation(fixture: Fixture) -> None:
-    """The outcome of a create names the incarnation that later reads show."""
+    """The outcome of a create names the incarnation that later reads show, if its kind has any."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         outcome = bench.create(attributes)
         require(outcome.status is OutcomeStatus.APPLIED, f"create gave {outcome}")
-        require(outcome.incarnation is not None, "the outcome of a create has no incarnation")
+        told = outcome.incarnation is not None
+        require(told is fixture.incarnations, f"the incarnation is {outcome.incarnation}")
         seen = bench.wait_seen(attributes)
         require(seen.incarnation == outcome.incarnation, "the read shows another incarnation")
 
@@ -67,12 +71,13 @@ def canonical_is_idempotent(fixture: Fixture) -> None:
 
 
 def creating_what_exists_is_never_applied(fixture: Fixture) -> None:
-    """An object that came up between plan and apply makes the create a converged failure."""
+    """An object that came up between plan and apply makes the create a converged failure; an
+    absolute request finds it as it is asked to be."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
         before = bench.wait_seen(attributes)
-        require_fault(bench.create(attributes), FaultClass.CONVERGED)
+        _require_converged(fixture, bench.create(attributes))
         require(bench.wait_seen(attributes) == before, "the refused create changed the object")
 
 
@@ -92,19 +97,22 @@ def one_bad_item_leaves_the_others_alone(fixture: Fixture) -> None:
 
 
 def an_object_named_twice_is_not_made_twice(fixture: Fixture) -> None:
-    """Two creates of one object in a batch: at most one is applied, and the world agrees."""
+    """Two creates of one object in a batch: at most one is applied, unless they are absolute, and
+    the world agrees."""
     with Bench(fixture) as bench:
         attributes = fixture.fresh(EMPTY)
         once = bench.creation(attributes)
         outcomes = bench.send(bench.batch([once, replace(once, id=f"{once.id}again")]))
         applied = [o for o in outcomes if o.status is OutcomeStatus.APPLIED]
-        require(len(applied) <= 1, "both creates of one object are reported as applied")
+        absolute = not fixture.incarnations
+        require(absolute or len(applied) <= 1, "both creates of one object are reported as applied")
         there = Observed if applied else Absent
         bench.wait(attributes, lambda reading: isinstance(reading, there), there.__name__)
 
 
 def edits_end_as_expected(fixture: Fixture) -> None:
     """Every edit of the fixture's table is applied, or fails with the fault of its class."""
+    require(bool(fixture.edits), "the fixture has no edit")
     with Bench(fixture) as bench:
         for edit in fixture.edits:
             _try(bench, edit)
@@ -112,8 +120,10 @@ def edits_end_as_expected(fixture: Fixture) -> None:
 
 def a_removed_path_says_what_takes_effect(fixture: Fixture) -> None:
     """The reading before a removal holds the value that takes effect after it."""
+    edits = [edit for edit in fixture.edits if edit.fallbacks]
+    require(bool(edits), "no edit of the fixture has fallbacks")
     with Bench(fixture) as bench:
-        for edit in (edit for edit in fixture.edits if edit.fallbacks):
+        for edit in edits:
             attributes = fixture.fresh(edit.start)
             fixture.make(attributes)
             fallbacks = bench.wait_seen(attributes).fallbacks
@@ -145,8 +155,7 @@ def preflight_refuses_what_apply_refuses(fixture: Fixture) -> None:
     """A step with remote evidence that the system would refuse is refused in the dry run."""
     with Bench(fixture) as bench:
         step = bench.creation(fixture.fresh(fixture.bad))
-        if step.evidence is not Evidence.REMOTE:
-            return
+        require(step.evidence is Evidence.REMOTE, "its dry run proves nothing")
         verdict = bench.preflight(bench.batch([step]))[0]
         require(verdict.fault is not None, "the dry run passed what the system refuses")
         require(verdict.evidence is Evidence.REMOTE, f"evidence is {verdict.evidence}")
@@ -181,19 +190,14 @@ def delete_makes_absent(fixture: Fixture) -> None:
         outcome = bench.only(bench.make_true(change))
         require(outcome.status is OutcomeStatus.APPLIED, f"delete gave {outcome}")
         bench.wait(attributes, lambda reading: isinstance(reading, Absent), "is absent")
-        require_fault(bench.only(bench.make_true(change)), FaultClass.CONVERGED)
+        _require_converged(fixture, bench.only(bench.make_true(change)))
 
 
 def steps_are_deterministic(fixture: Fixture) -> None:
     """Same change and facts, same steps: unique ids, positive weights, known predecessors,
     paths of the change alone."""
     with Bench(fixture) as bench:
-        for edit in fixture.edits:
-            if edit.checked:
-                continue
-            attributes = fixture.fresh(edit.start)
-            fixture.make(attributes)
-            change = bench.planned(edit, attributes)
+        for change in _changes(bench):
             steps = bench.steps(change)
             require(steps == bench.steps(change), "steps differ between two calls")
             require_sound(change, steps)
@@ -275,7 +279,7 @@ def after_close_nothing_happens(fixture: Fixture) -> None:
         closed.session.close()
         readings = _quietly(lambda: list(closed.session.read([identity]).values()))
         require(all(isinstance(r, Failed) for r in readings), f"a closed session read {readings}")
-        outcomes = _quietly(lambda: list(closed.session.apply(batch, {})))
+        outcomes = _quietly(lambda: list(closed.session.apply(batch, fixture.secrets)))
         require(all(o.status is OutcomeStatus.FAILED for o in outcomes), f"{outcomes}")
         for question in fixture.questions:
             told = _quietly(lambda q=question: [closed.query(q, attributes)])  # type: ignore[misc]
@@ -305,6 +309,24 @@ def _try(bench: Bench, edit: Edit) -> None:
         lambda r: isinstance(r, Observed) and agrees(change.after or EMPTY, r.attributes),
         f"is as {edit.name} made it: {change.after}",
     )
+
+
+def _changes(bench: Bench) -> Iterator[Change]:
+    """A create, a delete, and every edit that a check lets pass."""
+    attributes = bench.fixture.fresh(EMPTY)
+    yield bench.change(Action.CREATE, attributes, None, bench.target(attributes, None))
+    bench.fixture.make(attributes)
+    yield bench.change(Action.DELETE, attributes, bench.wait_seen(attributes), None)
+    for edit in (edit for edit in bench.fixture.edits if not edit.checked):
+        attributes = bench.fixture.fresh(edit.start)
+        bench.fixture.make(attributes)
+        yield bench.planned(edit, attributes)
+
+
+def _require_converged(fixture: Fixture, outcome: Outcome) -> None:
+    """What was asked for was there already: a fault of its own class, but for absolute requests."""
+    if fixture.incarnations or outcome.status is not OutcomeStatus.APPLIED:
+        require_fault(outcome, FaultClass.CONVERGED)
 
 
 def _harmless(bench: Bench, attributes: FrozenMap, before: Observed) -> Iterator[Change]:
@@ -348,3 +370,20 @@ CHECKS: tuple[Check, ...] = (
     a_query_does_not_guess,
     after_close_nothing_happens,
 )
+
+
+def fitting(fixture: Fixture) -> tuple[Check, ...]:
+    """The checks that this fixture does not declare unfit for its kind.
+
+    Raises Violation for a declaration that names no check, gives no reason, or does not fit
+    `incarnations`.
+    """
+    unknown = fixture.unfit.keys() - {check.__name__ for check in CHECKS}
+    require(not unknown, f"no such check: {sorted(unknown)}")
+    require(all(fixture.unfit.values()), f"no reason is given: {fixture.unfit}")
+    of_incarnations = delete_takes_only_that_incarnation.__name__
+    require(
+        (of_incarnations in fixture.unfit) is not fixture.incarnations,
+        f"{of_incarnations} is for kinds with incarnations, and for all of them",
+    )
+    return tuple(check for check in CHECKS if check.__name__ not in fixture.unfit)

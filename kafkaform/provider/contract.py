@@ -6,7 +6,7 @@ system through a `Session`. The same types serve a real session and a simulated 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ..core.change import Batch, Change, Impact, Outcome, Review, Step, Verdict
@@ -135,6 +135,11 @@ class Provider(Protocol):
     def types(self) -> Mapping[str, ResourceType]: ...
 
     @property
+    def commanded(self) -> Mapping[str, ResourceType]:
+        """Types of what only commands change (an election): planned, approved, logged and
+        recovered like all others, but never declared, listed or recorded."""
+
+    @property
     def data(self) -> Mapping[str, ObjectSchema]:
         """Data sources by name: attributes that are not computed are arguments of the query,
         computed ones are its answer."""
@@ -157,3 +162,8 @@ class Provider(Protocol):
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
     ) -> Review:
         """Pure: judge all changes of one instance together (collisions, lock-outs)."""
+
+
+def types_of(providers: Iterable[Provider]) -> dict[str, ResourceType]:
+    """Every type that a change of these providers may have, those of commands too."""
+    return {n: t for one in providers for n, t in {**one.types, **one.commanded}.items()}

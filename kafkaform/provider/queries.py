@@ -15,6 +15,7 @@ _UNKNOWN = Question("no_such", About.SYSTEM, lambda _: EMPTY, lambda _, __: Fals
 
 def a_query_answers_as_its_schema_says(fixture: Fixture) -> None:
     """Every data source tells all of its computed attributes, in their types."""
+    require(bool(fixture.questions), "the fixture asks nothing")
     asked = {question.data for question in fixture.questions}
     require(asked == fixture.data.keys(), f"questions for {asked}, data: {list(fixture.data)}")
     with Bench(fixture) as bench:
@@ -32,6 +33,7 @@ def a_query_answers_as_its_schema_says(fixture: Fixture) -> None:
 def a_query_does_not_guess(fixture: Fixture) -> None:
     """What is missing is refused by name; what may not be seen is not shown, and refused alike
     whether it is there or not."""
+    require(bool(fixture.questions), "the fixture asks nothing")
     with Bench(fixture) as bench, Bench(fixture, privileged=False) as nobody:
         existing, missing = fixture.fresh(EMPTY), fixture.fresh(EMPTY)
         fixture.make(existing)

@@ -33,8 +33,8 @@ from ..core.resource import (
     Sweep,
 )
 from ..core.schema import ObjectSchema
-from ..core.value import EMPTY, FrozenMap
-from .contract import ResourceType, Session
+from ..core.value import EMPTY, FrozenMap, SecretRef
+from .contract import ResourceType, Secrets, Session
 
 INSTANCE = "conformance"
 """The provider instance that a fixture opens its sessions for."""
@@ -93,7 +93,10 @@ class Fixture(Protocol):
 
     clock: what waiting for a write to be seen sleeps on; edits: what can be done to an object;
     bad: attributes over those of a new object that the system refuses as such; data: the
-    provider's data sources; questions: at least one for each of them.
+    provider's data sources; questions: at least one for each of them; secrets: what references
+    in attributes stand for; incarnations: whether the system tells an object from another that
+    takes its place: where it does not, requests are absolute, and one for what is there already
+    is no fault; unfit: name of a check that cannot apply to this kind of object -> why.
     """
 
     @property
@@ -113,6 +116,15 @@ class Fixture(Protocol):
 
     @property
     def questions(self) -> Sequence[Question]: ...
+
+    @property
+    def secrets(self) -> Secrets: ...
+
+    @property
+    def incarnations(self) -> bool: ...
+
+    @property
+    def unfit(self) -> Mapping[str, str]: ...
 
     def open(self, *, privileged: bool) -> Session:
         """A new session of INSTANCE, as an administrator or as somebody who may neither see
@@ -208,7 +220,7 @@ class Bench:
 
     def send(self, batch: Batch) -> Sequence[Outcome]:
         """Apply, and check that each step got one outcome of good form, in order."""
-        outcomes = self.session.apply(batch, {})
+        outcomes = self.session.apply(batch, self.fixture.secrets)
         _require_order(batch, [outcome.step for outcome in outcomes])
         for outcome in outcomes:
             sound = (outcome.fault is None) is (outcome.status is OutcomeStatus.APPLIED)
@@ -267,7 +279,11 @@ class Bench:
             return sweep
 
         def lists(sweep: Sweep) -> bool:
-            return any(item.identity == identity and item.incarnation for item in sweep.items)
+            return any(
+                item.identity == identity
+                and (item.incarnation is not None) is self.fixture.incarnations
+                for item in sweep.items
+            )
 
         self._poll(listing, lists, f"lists {identity} at depth {depth}")
 
@@ -328,8 +344,12 @@ def require_sound(change: Change, steps: Sequence[Step]) -> None:
 
 
 def agrees(target: FrozenMap, observed: FrozenMap) -> bool:
-    """True if what is observed is the target; None in a target is the system's choice."""
-    return all(value is None or observed.get(name) == value for name, value in target.items())
+    """True if what is observed is the target; None in a target is the system's choice, and nobody
+    can read a secret."""
+    return all(
+        value is None or isinstance(value, SecretRef) or observed.get(name) == value
+        for name, value in target.items()
+    )
 
 
 def _require_order(batch: Batch, answered: Sequence[str]) -> None:
@@ -341,7 +361,7 @@ def _paths(before: FrozenMap | None, after: FrozenMap | None) -> Iterator[PathCh
     old, new = before or EMPTY, after or EMPTY
     for name in sorted({*old, *new}):
         one, other = old.get(name), new.get(name)
-        if after is not None and other is None:
+        if (after is not None and other is None) or isinstance(other, SecretRef):
             continue
         if isinstance(one, FrozenMap) or isinstance(other, FrozenMap):
             yield from _below(name, one or EMPTY, other or EMPTY)

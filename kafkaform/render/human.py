@@ -233,7 +233,8 @@ def _closing(seen: PlanView, paint: Paint) -> Iterator[str]:
     if seen.empty:
         known = f" ({count(seen.counts.unchanged, 'object')})" if seen.counts.unchanged else ""
         what = "What this partial plan looks at" if seen.partial else "What is live"
-        yield paint("create", f"No changes. {what} matches the configuration{known}.")
+        matches = f" {what} matches the configuration{known}." if seen.token else ""
+        yield paint("create", f"No changes.{matches}")
         return
     if seen.counts.unchanged:
         yield paint("dim", f"{count(seen.counts.unchanged, 'object')} unchanged.")
@@ -243,7 +244,8 @@ def _closing(seen: PlanView, paint: Paint) -> Iterator[str]:
         blocked = count(seen.counts.stopping, "blocked change")
         yield paint("blocked", f"This plan cannot be applied: {blocked}, listed first.")
     elif seen.applicable:
-        yield f"Approval: {inline(seen.token)}"
+        if seen.token:
+            yield f"Approval: {inline(seen.token)}"
     else:
         yield "There is nothing to apply."
     yield paint("title", "Plan:") + last_line(seen.counts).removeprefix("Plan:")

@@ -168,6 +168,7 @@ def _details(change: Change) -> Data:
         "impact": None,
         "incarnation": change.incarnation,
         "notes": list(change.notes),
+        "losses": list(change.losses),
         "paths": masked_paths(change.paths),
         "drift": masked_paths(change.drift),
         "owner": change.owner,
@@ -186,6 +187,7 @@ def _details(change: Change) -> Data:
             "reason": change.blocked.reason,
             "advice": change.blocked.advice,
             "stops": change.blocked.kind.stops,
+            "waiver": change.blocked.waiver or None,
         }
     if change.impact is not None:
         data["impact"] = {"text": change.impact.text, "figures": change.impact.figures}

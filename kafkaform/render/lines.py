@@ -120,6 +120,7 @@ def brief(item: PathChange) -> str:
 def changed_names(change: Change) -> str:
     """The paths that an update touches, for one-line forms."""
     names = [dotted(item.path) for item in change.paths]
+    names += [f"recorded {item.path[0]}" for item in _records(change)]
     more = f" and {len(names) - 6} more" if len(names) > 6 else ""
     return ", ".join(names[:6]) + more
 
@@ -313,6 +314,12 @@ def _by_membership(
 
 
 def _recorded(change: Change) -> Iterator[Line]:
+    for item in _records(change):
+        text = _recorded_text(item)
+        yield Line(1, _symbol(item), f"recorded {item.path[0]} = {text}", _STYLES[_symbol(item)])
+
+
+def _records(change: Change) -> list[PathChange]:
     """What the change leaves in the state beside the object itself."""
     before, after = change.row_before, change.row_after
     unprotected = {before.protected, after.protected} <= {None, "no"}
@@ -321,10 +328,7 @@ def _recorded(change: Change) -> Iterator[Line]:
         ("protected", *((None, None) if unprotected else (before.protected, after.protected))),
         ("secret version", before.secret_version, after.secret_version),
     )
-    items = [PathChange((name,), old, new) for name, old, new in rows if old != new]
-    for item in items:
-        text = _recorded_text(item)
-        yield Line(1, _symbol(item), f"recorded {item.path[0]} = {text}", _STYLES[_symbol(item)])
+    return [PathChange((name,), old, new) for name, old, new in rows if old != new]
 
 
 def _owners(row: Ownership, other: Ownership, change: Change) -> Value:

@@ -172,7 +172,7 @@ def _blocked_row(change: Change) -> Markup:
 
 
 def _loss_row(change: Change) -> Markup:
-    what = prose(impact_text(change) or change.reason)
+    what = prose(impact_text(change) or "; ".join(change.notes) or change.reason)
     place = f"{cell(change.identity.key)} on {cell(change.identity.instance)}"
     return Markup(f"| {cell(change.address)} | {place} | {what} |")
 

@@ -65,7 +65,8 @@ class Drift:
 class PlanView:
     """groups: blocked first, then deletes, then what loses something, then the rest, empty ones
     left out; drift and unmanaged: by kind; warnings: of instances, each once; partial: why the
-    plan is not about everything; applicable: an apply has something to do and may do it."""
+    plan is not about everything; applicable: an apply has something to do and may do it; token:
+    empty for the plan of a command such as `alter`, which is approved there and nowhere else."""
 
     instances: tuple[tuple[str, PlanInstance], ...]
     groups: tuple[Group, ...]
@@ -155,7 +156,7 @@ def view(plan: Plan) -> PlanView:
         partial=_partial(plan),
         destroy=plan.options.mode is Mode.DESTROY,
         errored=has_errors(plan.diagnostics),
-        token=plan.token,
+        token=plan.token if plan.configuration else "",
     )
 
 

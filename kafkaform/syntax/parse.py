@@ -6,6 +6,7 @@ Each top-level item is parsed on its own, so an error in one hides none in the o
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from operator import attrgetter
@@ -152,12 +153,17 @@ def source_of(
             detail = f"Byte {error.start} of the file begins no character."
             advice = "Save the file in UTF-8."
             return kind(file, ""), _refused(file, bad_line, "Not UTF-8", detail, advice)
+    elif not text.isascii() and (half := _HALVES.search(text)):
+        bad_line = text.count("\n", 0, half.start()) + line
+        detail = "It holds a byte, or half of a surrogate pair, that is no character."
+        return kind(file, ""), _refused(file, bad_line, "Not UTF-8", detail, "")
     if text.startswith(_MARK):
         return kind(file, text[1:], len(_encoded(_MARK)), line), ()
     return kind(file, text, 0, line), ()
 
 
 _MARK = "\ufeff"
+_HALVES = re.compile("[\ud800-\udfff]")
 
 
 def _encoded(text: str) -> bytes:

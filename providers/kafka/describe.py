@@ -9,19 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.resource import CoverageKind, Depth, Fault, Sweep
+from kafkaform.core.resource import CoverageKind, Depth, Fault, Observed, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
 from .context import Context
 from .describe_configs import config_rows, configs
 from .describe_source import TOPICS_HIDDEN, Source, Wanted, unread
+from .exchange import attempt
 from .faults import fault_of
+from .keys import SEPARATOR
 from .quota_levels import CLIENT_ID, USER
 from .wire import cluster as cluster_wire
 from .wire import describe as wire
 from .wire.describe import BrokerRow, ResourceRow, TopicRow
+
+RELEASE_SECONDS = 3.0
+"""How long a broker may take to say its release: one that has just ended is listed until it is
+fenced, and nothing but this one column waits for it."""
 
 QUOTA_SOURCES: Mapping[tuple[bool | None, bool | None], str] = {
     (True, True): "Client of user",
@@ -144,7 +151,9 @@ def _broker(source: Source, row: BrokerRow, leader: int | None) -> FrozenMap:
     node = str(row.id)
     level = None
     if not row.fenced:
-        level = source.ask("ApiVersions", wire.metadata_version, node, node=node)
+        patience = min(source.context.timeout, RELEASE_SECONDS)
+        asked = partial(wire.metadata_version, source.context.wire, node, timeout=patience)
+        level = attempt("ApiVersions", asked, node)
     known = level if isinstance(level, int) else None
     return FrozenMap(
         id=row.id,
@@ -214,10 +223,15 @@ def _swept(source: Source, kind: str) -> Sweep:
     return sweep
 
 
+def _by_fields(item: Observed) -> str:
+    """Sorts by one field after the other: `User:b` before `User:billing`."""
+    return item.identity.key.replace(SEPARATOR, "\0")
+
+
 def _acls(source: Source, wanted: Wanted) -> dict[str, Value]:
     """fields: globs by attribute."""
     sweep = _swept(source, "kafka_acl")
-    rows = sorted(sweep.items, key=lambda item: item.identity.key)
+    rows = sorted(sweep.items, key=_by_fields)
     return {
         "acls": tuple(
             row.attributes
@@ -233,7 +247,7 @@ def _acls(source: Source, wanted: Wanted) -> dict[str, Value]:
 def _quotas(source: Source, wanted: Wanted) -> dict[str, Value]:
     """fields: entity part -> glob for its name; the default part fits `default` only."""
     sweep = _swept(source, "kafka_quota")
-    rows = sorted(sweep.items, key=lambda item: item.identity.key)
+    rows = sorted(sweep.items, key=_by_fields)
     return {
         "quotas": tuple(
             FrozenMap(

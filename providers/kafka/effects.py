@@ -10,9 +10,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, product
+from itertools import product
 
-from kafkaform.core.dataclass import dataclass
+from kafkaform.core.canonical import digest
+from kafkaform.core.dataclass import dataclass, replace
+from kafkaform.core.value import FrozenMap
 
 from .access import (
     ALL,
@@ -31,7 +33,8 @@ from .acls import ALLOW, EVERYTHING, SUPPORTED, Acl
 OTHER = "\U0010fffd"
 """What nobody calls anything, and what is behind everything that begins the same."""
 NAMES, PRINCIPALS, HOSTS, SHOWN = 20, 10, 5, 3
-"""So many that other ACLs name are asked about for one ACL, and so many are shown."""
+"""So many that other ACLs name are asked about for one ACL, and so many are shown. A note tells
+of the others, and `_hidden` stands for what they may lose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,22 @@ class Point:
 @dataclass(frozen=True, slots=True)
 class Effect:
     """notes: who gains and loses what, or why nobody does; losses: each lost right as a text;
-    gainers and losers: who they are."""
+    gainers and losers: who they are; partial: more are concerned than were asked about."""
 
     notes: tuple[str, ...]
     losses: tuple[str, ...] = ()
     gainers: frozenset[str] = frozenset()
     losers: frozenset[str] = frozenset()
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked about, the most general point first; left: how many of what is not, as in
+    `3 more names`."""
+
+    points: tuple[Point, ...]
+    left: tuple[str, ...]
 
 
 def both(before: Access, after: Access) -> Both:
@@ -77,7 +90,8 @@ def both(before: Access, after: Access) -> Both:
 
 def effect(acl: Acl, worlds: Both, *, created: bool) -> Effect:
     """What the creation or deletion of this ACL does, together with the rest of the plan."""
-    points = list(_points(acl, worlds))
+    asked = _asked(acl, worlds)
+    points = asked.points
     gains: dict[tuple[str, ...], list[Point]] = defaultdict(list)
     losses: dict[tuple[str, ...], list[Point]] = defaultdict(list)
     for point in points:
@@ -90,11 +104,15 @@ def effect(acl: Acl, worlds: Both, *, created: bool) -> Effect:
         for operations, found in table.items()
         if operations
     ]
+    if asked.left:
+        notes = [*(notes or [f"{_verb(acl, created)} nothing where it was asked"]), _unasked(asked)]
+    takes = created != (acl.permission == ALLOW)
     return Effect(
         tuple(notes) or (_nothing(acl, points[0], worlds, created=created),),
-        tuple(_losses(acl, losses)),
+        (*_losses(acl, losses), *(_hidden(acl, asked, worlds) if takes else ())),
         _affected(gains),
         _affected(losses),
+        bool(asked.left),
     )
 
 
@@ -116,34 +134,47 @@ def pattern(acl: Acl) -> str:
 # ── what is asked about ─────────────────────────────────────────────────────────────────
 
 
-def _points(acl: Acl, worlds: Both) -> Iterator[Point]:
-    """The most general one first."""
-    names = list(_names(acl, worlds))
+def _asked(acl: Acl, worlds: Both) -> _Asked:
+    """In the order of their names, so that a plan and its apply ask about the same ones."""
+    all_names = list(_names(acl, worlds))
+    names = all_names[: 1 + NAMES]
     near = [found for name in names for found in _acls(worlds, acl.resource_type, name)]
-    principals, hosts = [acl.principal], [acl.host]
+    all_principals, all_hosts = [acl.principal], [acl.host]
     if acl.principal == EVERYBODY:
-        named = dict.fromkeys(one.principal for one in near if one.principal != EVERYBODY)
-        principals = [f"User:{OTHER}", *islice(named, PRINCIPALS)]
+        named = {one.principal for one in near} - {EVERYBODY}
+        all_principals = [f"User:{OTHER}", *sorted(named)]
+    principals = all_principals[: 1 + PRINCIPALS]
     if acl.host == EVERYTHING:
-        named = dict.fromkeys(
-            one.host
-            for one in near
-            if one.host != EVERYTHING and one.principal in (*principals, EVERYBODY)
-        )
-        hosts = [OTHER, *islice(named, HOSTS)]
-    for name, principal, host in product(names, principals, hosts):
-        yield Point(principal, host, name)
+        who = {*principals, EVERYBODY}
+        places = {one.host for one in near if one.principal in who} - {EVERYTHING}
+        all_hosts = [OTHER, *sorted(places)]
+    hosts = all_hosts[: 1 + HOSTS]
+    counts = {
+        "name": len(all_names) - len(names),
+        "principal": len(all_principals) - len(principals),
+        "host": len(all_hosts) - len(hosts),
+    }
+    left = tuple(f"{n} more {what}{'s' if n > 1 else ''}" for what, n in counts.items() if n)
+    return _Asked(tuple(Point(p, h, n) for n, p, h in product(names, principals, hosts)), left)
 
 
 def _names(acl: Acl, worlds: Both) -> Iterator[str]:
     if not _is_wide(acl):
         yield acl.resource_name
         return
-    prefix = "" if acl.pattern_type != PREFIXED else acl.resource_name
+    prefix = _prefix(acl)
     yield prefix + OTHER
-    known = worlds.names.get(acl.resource_type, ())
-    some = known[bisect_left(known, prefix) : bisect_right(known, prefix + OTHER)]
-    yield from islice((name for name in some if _matters(acl, name, prefix, worlds)), NAMES)
+    yield from (name for name in _within(acl, worlds) if _matters(acl, name, prefix, worlds))
+
+
+def _prefix(acl: Acl) -> str:
+    return acl.resource_name if acl.pattern_type == PREFIXED else ""
+
+
+def _within(acl: Acl, worlds: Both) -> Sequence[str]:
+    """The names of all patterns inside that of a wide ACL."""
+    known, prefix = worlds.names.get(acl.resource_type, ()), _prefix(acl)
+    return known[bisect_left(known, prefix) : bisect_right(known, prefix + OTHER)]
 
 
 def _matters(acl: Acl, name: str, prefix: str, worlds: Both) -> bool:
@@ -202,6 +233,20 @@ def _difference(acl: Acl, point: Point, worlds: Both) -> tuple[tuple[str, ...], 
     return tuple(gained), tuple(lost)
 
 
+def _hidden(acl: Acl, asked: _Asked, worlds: Both) -> Iterator[str]:
+    """What stands for the losses of those who are not asked about: another text as soon as an
+    ACL there is another, so that no new loss hides behind the caps. What the plan leaves counts,
+    which stays the same while the plan is applied."""
+    if not asked.left:
+        return
+    left, kind = replace(worlds, before=worlds.after), acl.resource_type
+    near = {*_acls(left, kind, asked.points[0].name)}
+    for name in _within(acl, worlds) if _is_wide(acl) else ():
+        near.update(_own(left, kind, name))
+    seen = digest(FrozenMap(acls=tuple(sorted(one.fields for one in near))))[:8]
+    yield f"{_and(asked.left)} may lose something on {pattern(acl)} (ACLs there: {seen})"
+
+
 # ── in words ────────────────────────────────────────────────────────────────────────────
 
 
@@ -244,11 +289,22 @@ def _and(words: Sequence[str]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
+def _unasked(asked: _Asked) -> str:
+    return (
+        f"other ACLs name {_and(asked.left)}, and these were not asked about: "
+        "`kafkaform explain access` tells of each"
+    )
+
+
+def _verb(acl: Acl, created: bool) -> str:
+    return "gives" if created == (acl.permission == ALLOW) else "takes"
+
+
 def _nothing(acl: Acl, point: Point, worlds: Both, *, created: bool) -> str:
     """Why the change has no effect, as seen from its most general point."""
     operation = (*_operations(acl), acl.operation)[0]
     question = Question(point.principal, point.host, operation, acl.resource_type, point.name)
-    verb = "gives" if created == (acl.permission == ALLOW) else "takes"
+    verb = _verb(acl, created)
     without, with_ = (worlds.before, worlds.after)[:: 1 if created else -1]
     decision = decide(without, question)
     if (decision.verdict is Verdict.ALLOWED) != (acl.permission == ALLOW):

@@ -40,6 +40,7 @@ RIGHTS = {
     "AlterPartitionReassignments": "Alter on Cluster",
     "ListPartitionReassignments": "Describe on Cluster",
     "ElectLeaders": "Alter on Cluster",
+    "ListConfigResources": "DescribeConfigs on Cluster",
 }
 """API -> the right that its refusal means."""
 
@@ -63,6 +64,10 @@ _TOO_OLD = 35
 
 _RESOURCES = {30: "on Group {name}", 31: "on Cluster"}
 """Code -> the resource that it is about, for APIs that serve resources of several kinds."""
+
+_DUMP = "Request Request("
+"""How a refusal begins that prints the broker's own object: it says no more than the code does, and
+differs each time."""
 
 ANSWER_LOST = "TRANSPORT"
 CLIENT_TIMEOUT = "CLIENT_TIMED_OUT"
@@ -137,6 +142,8 @@ def _meaning(api: str, entry: Code) -> str:
 
 def _sentence(meaning: str, message: str | None) -> str:
     text = (message or "").strip()
+    if text.startswith(_DUMP):
+        text = ""
     return f"{meaning}: {text}" if text else meaning
 
 

@@ -29,6 +29,7 @@ ON_CLUSTER = {
     "AlterUserScramCredentials": "Alter",
     "CreateAcls": "Alter",
     "DeleteAcls": "Alter",
+    "ElectLeaders": "Alter",
 }
 """API -> operation on the cluster."""
 
@@ -55,7 +56,9 @@ def missing(steps: Sequence[Step], held: Held, principal: str | None) -> Iterato
     that is known: a plan that gives us rights is held to the right to do so alone."""
     granting = any(_grants(step, principal) for step in steps)
     for step in steps:
-        fault = None if granting and step.request.name != _GRANTING else _fault(step, held)
+        fault = (
+            None if granting and step.request.name != _GRANTING else _fault(step, held, principal)
+        )
         if fault is not None:
             yield Verdict(step.id, step.evidence, fault)
 
@@ -73,7 +76,7 @@ def _topic(step: Step) -> str | None:
     return str(step.payload["name"])
 
 
-def _fault(step: Step, held: Held) -> Fault | None:
+def _fault(step: Step, held: Held, principal: str | None) -> Fault | None:
     api, name = step.request.name, _topic(step)
     known = held.cluster if name is None else held.topics.get(name)
     wanted = _on_cluster(step) if name is None else ON_TOPIC[api]
@@ -82,7 +85,7 @@ def _fault(step: Step, held: Held) -> Fault | None:
     place, code = ("Cluster", _CLUSTER_DENIED) if name is None else (f"Topic {name}", _TOPIC_DENIED)
     return Fault(
         code_name(code),
-        f"the right {wanted} on {place} is missing",
+        f"{principal or 'our user'} lacks {wanted} on {place}",
         FaultClass.PERMISSION,
         api,
         f"grant {right_for(api, name or '', code)}, or run as a principal that has it",

@@ -12,7 +12,7 @@ from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 
-from . import acls, config_kinds, configs, quotas, roles, scram, topics
+from . import acls, config_kinds, configs, leaders, quotas, roles, scram, topics
 from .data import DATA
 from .settings import CONFIG, check, read_settings
 
@@ -29,6 +29,8 @@ TYPES: Mapping[str, ResourceType] = {
     )
 }
 
+COMMANDED: Mapping[str, ResourceType] = {leaders.KIND: leaders.TYPE}
+
 
 @dataclass(frozen=True, slots=True)
 class KafkaProvider:
@@ -43,6 +45,10 @@ class KafkaProvider:
     @property
     def types(self) -> Mapping[str, ResourceType]:
         return TYPES
+
+    @property
+    def commanded(self) -> Mapping[str, ResourceType]:
+        return COMMANDED
 
     @property
     def data(self) -> Mapping[str, ObjectSchema]:

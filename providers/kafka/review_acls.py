@@ -172,9 +172,11 @@ def _summary(effects: Mapping[Identity, Effect]) -> tuple[str, ...]:
     gain = sorted({who for found in effects.values() for who in found.gainers})
     lose = sorted({who for found in effects.values() for who in found.losers})
     said = [f"{verb} by {_list(who)}" for verb, who in (("gained", gain), ("lost", lose)) if who]
+    partial = any(found.partial for found in effects.values())
+    more = "; not all who are concerned were asked about" if partial else ""
     if not said:
-        return (f"{len(effects)} changes of ACLs: together they give and take nothing",)
-    return (f"{len(effects)} changes of ACLs: rights are {'; '.join(said)}",)
+        return (f"{len(effects)} changes of ACLs: together they give and take nothing{more}",)
+    return (f"{len(effects)} changes of ACLs: rights are {'; '.join(said)}{more}",)
 
 
 def _list(who: Sequence[str]) -> str:

@@ -21,7 +21,18 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from . import acls, config_kinds, configs, connect, preflight, quotas, rights, scram, topics
+from . import (
+    acls,
+    config_kinds,
+    configs,
+    connect,
+    leaders,
+    preflight,
+    quotas,
+    rights,
+    scram,
+    topics,
+)
 from .cluster import read_cluster
 from .context import Context, Order, Reads, Reply, Send
 from .data import Source, answer
@@ -30,6 +41,7 @@ from .impact import assess
 from .native import Native, open_native
 from .reads import acls as acl_reads
 from .reads import configs as config_reads
+from .reads import leaders as leader_reads
 from .reads import quotas as quota_reads
 from .reads import rights as rights_reads
 from .reads import scram as scram_reads
@@ -37,6 +49,7 @@ from .reads import topics as topic_reads
 from .reads.held import read_held
 from .sends import acls as acl_sends
 from .sends import configs as config_sends
+from .sends import leaders as leader_sends
 from .sends import placement as placement_sends
 from .sends import quotas as quota_sends
 from .sends import scram as scram_sends
@@ -53,6 +66,7 @@ READS: Mapping[str, Reads] = {
     scram.KIND: Reads(scram_reads.sweep_scram, scram_reads.read_scram),
     acls.KIND: Reads(acl_reads.sweep_acls, acl_reads.read_acls),
     rights.KIND: Reads(rights_reads.sweep_rights, rights_reads.read_rights),
+    leaders.KIND: Reads(leader_reads.sweep_leaders, leader_reads.read_leaders),
     **{scope.kind: config_reads.reads(scope) for scope in config_kinds.SCOPES},
 }
 SENDS: Mapping[str, Send] = {
@@ -61,6 +75,7 @@ SENDS: Mapping[str, Send] = {
     "IncrementalAlterConfigs": config_sends.send_alter_configs,
     "DeleteTopics": topic_sends.send_delete_topics,
     "AlterPartitionReassignments": placement_sends.send_moves,
+    leaders.API: leader_sends.send_elections,
     "AlterClientQuotas": quota_sends.send_alter_quotas,
     scram.API: scram_sends.send_alter_scram,
     "CreateAcls": acl_sends.send_create_acls,

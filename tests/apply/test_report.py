@@ -68,3 +68,13 @@ def test_steps_are_grouped_under_their_change() -> None:
     groups = [(c.address, [o.status for o in outcomes]) for c, outcomes in by_change(results)]
     assert groups == [("a", [A, S]), ("b", [F])]
     assert STATE.part != DELETING
+
+
+@pytest.mark.parametrize("statuses", [[F], [A, U]])
+def test_what_to_do_next_names_the_command_that_ran(statuses: list[OutcomeStatus]) -> None:
+    """An `alter` is not gone on with by `apply`, and has no approval that could be given again."""
+    report = Report(tuple(result(f"t{n}", status) for n, status in enumerate(statuses)))
+    for command in ("apply", "alter"):
+        error = report.error(command)
+        assert error is not None and f"`kafkaform {command}" in error.advice
+        assert command == "apply" or "--expect" not in error.advice

@@ -307,6 +307,7 @@ def test_state_commands(folder: Folder) -> None:
     assert folder.done("state", "list").out == "kafka_topic.a\nkafka_topic.b\n"
     assert folder.done("state", "list", "*.b").out == "kafka_topic.b\n"
     assert f'name = "{folder.prefix}a"' in folder.done("state", "show", "kafka_topic.a").out
+    assert 'Did you mean "kafka_topic.a"?' in folder.fails(1, "state", "show", "kafka_topic.aa")
     row = json.loads(folder.done("state", "show", "-json", "kafka_topic.a").out)
     assert row["identity"] == f"{folder.prefix}a"
 

@@ -69,7 +69,7 @@ def test_all_missing_rights_are_told_before_anything_is_sent(folder: Folder) -> 
         folder.connect(user="ci")
         for command in (("plan", "--validate"), ("apply", "-auto-approve")):
             said = folder.fails(1, *command)
-            assert f"the right Alter on Topic {folder.prefix}a is missing" in said
+            assert f"User:ci lacks Alter on Topic {folder.prefix}a" in said
             assert f"grant AlterConfigs on Topic {folder.prefix}a" in said
     finally:
         take_back()

@@ -9,6 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from kafkaform_providers.kafka.connect import pure_config
+from kafkaform_providers.kafka.wire.client import NotSent, Wire
+from tests.kafka.cluster import login
+
 from .folder import Folder
 from .mongeys import PASSWORDS, SOURCE, acls, made_by_terraform, topics
 
@@ -25,7 +29,11 @@ def inherited(folder: Folder) -> Iterator[Folder]:
     given = {
         "brokers": [folder.broker.bootstrap],
         "kafka_password": folder.broker.admin_password,
-        **{f"{name}_password": password for name, password in PASSWORDS.items()},
+        "checkout_password": PASSWORDS["checkout"],
+        "service_passwords": {
+            "reporting": PASSWORDS["reporting"],
+            "kafka": folder.broker.admin_password,
+        },
         "environment": env,
     }
     for name, value in given.items():
@@ -89,6 +97,39 @@ def test_what_the_owner_changes_is_planned(inherited: Folder) -> None:
     said = inherited.done("apply", "--auto-approve")
     assert "1 changed" in said.text
     assert inherited.topics()["shop.orders"] == 7
+
+
+def enters(folder: Folder, user: str, password: str) -> bool:
+    """Whether one can log in with this password."""
+    as_user = {"username": user, "mechanism": "SCRAM-SHA-512", "password": password}
+    try:
+        Wire(pure_config(login(folder.broker, "admin", **as_user)), 1.5).close()
+    except NotSent:
+        return False
+    return True
+
+
+def test_an_element_of_a_map_of_passwords_is_sent(inherited: Folder) -> None:
+    """`var.service_passwords["reporting"]` opens the door once its version is raised, and is
+    nowhere to be read."""
+    inherited.done("apply", "--auto-approve", "--adopt", "*")
+    service = inherited.path / "modules" / "service" / "main.tf"
+    password = "password         = var.password\n"
+    version = password + "  password_wo_version = 2\n"
+    service.write_text(service.read_text().replace(password, version))
+    changed = {"reporting": "another-of-reporting", "kafka": inherited.broker.admin_password}
+    inherited.monkeypatch.setenv("KF_VAR_service_passwords", json.dumps(changed))
+    planned = inherited.done("plan", "--out", "plan.json")
+    said = inherited.done("apply", "plan.json", "--auto-approve")
+    sent = r"variable:service_passwords[\"reporting\"]"  # as JSON spells it
+    assert sent in (inherited.path / "plan.json").read_text()
+    user = f"{inherited.prefix.rstrip('.')}-reporting"
+    assert enters(inherited, user, changed["reporting"])
+    assert not enters(inherited, user, PASSWORDS["reporting"])
+    kept = [file.read_text("utf-8", "replace") for file in inherited.path.glob("*.json*")]
+    for text in (planned.text, said.text, *kept):
+        assert changed["reporting"] not in text
+    assert len(kept) >= 3  # plan, state and log
 
 
 def test_a_literal_password(inherited: Folder) -> None:

@@ -58,11 +58,12 @@ def test_a_group_alone_shows_its_help(folder: Folder, group: str) -> None:
 
 
 def test_every_command_explains_itself(folder: Folder) -> None:
-    """Each command that the help names has a help of its own in which no sentence is cut off."""
+    """Each command that the help names has a help of its own, and no sentence of either is cut
+    off."""
     listed = re.findall(r"^  ([a-z]+)  +\S", folder.done("-help").out, re.MULTILINE)
     assert {"plan", "apply", "destroy", "show", "state", "audit", "sandbox"} <= set(listed)
-    for command in listed:
-        text = folder.done(command, "-help").out
+    for command in ("", *listed):
+        text = folder.done(*command.split(), "-help").out
         assert text.startswith(f"Usage: kafkaform {command}")
         assert "..." not in re.sub(r"\[[A-Z]+\]\.\.\.", "", text)
 

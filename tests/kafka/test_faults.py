@@ -64,6 +64,14 @@ def test_the_brokers_own_words_are_passed_on() -> None:
     )
 
 
+def test_a_dump_of_the_brokers_objects_is_not_passed_on() -> None:
+    """A refusal that prints the request as Java does says no more than its code."""
+    message = "Request Request(processor=2, connectionId=x) needs DESCRIBE permission."
+    fault = fault_of("DescribeAcls", 31, "", message)
+    assert fault.message == "a right on the cluster is missing"
+    assert "Describe on Cluster" in fault.advice
+
+
 def test_only_a_request_that_did_nothing_is_worth_waiting_for() -> None:
     """The throttle time of an answer counts for the throttled item and for no other."""
     assert fault_of("CreateTopics", 89, "x", wait=2.5).retry_after == 2.5

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import html
 import json
+from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,8 @@ from kafkaform.render.jsonplan import to_json
 from kafkaform.render.markdown import markdown
 from kafkaform_providers.kafka import quotas
 from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster, refused
+from kafkaform_providers.kafka.memory.quota import Mutations
+from kafkaform_providers.kafka.memory.world import World
 from tests.model.engine import KAFKA, House, apply, desired, house, plan, removed, topic
 from tests.provider.topic_systems import SimulatedSystem, partitions
 
@@ -52,6 +56,26 @@ def codes(bench: Bench, *sizes: int, dry: bool = False) -> list[str]:
     batch = bench.batch(steps)
     found = bench.preflight(batch) if dry else bench.send(batch)
     return [item.fault.code if item.fault else "" for item in found]
+
+
+class Counted(World):
+    """Counts how often its quotas are looked through."""
+
+    looks = 0
+
+    def of(self, kind: str) -> Mapping[str, Any]:
+        self.looks += kind == quotas.KIND
+        return super().of(kind)
+
+
+def test_the_limits_are_looked_up_once_in_a_request() -> None:
+    """Not again for each item: a cluster may have thousands of quotas."""
+    world = Counted()
+    mutations = Mutations(world, world.apply)
+    mutations.limit(ADMIN, 100)
+    charge = mutations.charge("admin", "x", now=0.0)
+    assert [charge(2) for _ in range(50)] == [0.0] * 50
+    assert world.looks == 1
 
 
 def test_items_are_taken_until_the_bucket_is_below_empty(

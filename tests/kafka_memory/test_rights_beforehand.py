@@ -29,7 +29,7 @@ def test_a_right_that_a_later_step_lacks_stops_everything() -> None:
         apply(where, GROWS)
     (found,) = caught.value.diagnostics
     assert found.address == "kafka_topic.b"
-    assert "the right Alter on Topic b is missing" in found.detail
+    assert "lacks Alter on Topic b" in found.detail
     assert "grant Alter on Topic b" in found.advice
     assert sorted(where.cluster.topics) == ["b"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafkaform.core.errors import KafkaformError
+from kafkaform.core.diagnostics import Diagnostic, Severity
+from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.resource import ProviderConfig
 from kafkaform.core.value import FrozenMap
 from kafkaform.language.desired import Inputs
@@ -71,6 +72,18 @@ def test_a_failed_question_is_a_fault_at_its_block() -> None:
     assert str(fault.range) == "main.kf.hcl:2:1"
     assert fault.summary == "data.kafka_topics.old cannot be read: broker 1 does not answer"
     assert fault.advice == "Is it up?"
+
+
+def test_a_missing_secret_is_named() -> None:
+    """A question that fails with faults of its own tells the first, and not just that there are."""
+    lost = Diagnostic(Severity.ERROR, "The secret env:PASSWORD is not there", advice="Set it.")
+
+    def query(*_: Any) -> Any:
+        raise ConfigurationError("secrets are missing", diagnostics=(lost,))
+
+    (fault,) = desired(TEXT, query=query).diagnostics
+    assert fault.summary.endswith("cannot be read: The secret env:PASSWORD is not there")
+    assert fault.advice == "Set it."
 
 
 def test_offline_only_names_are_checked() -> None:

@@ -289,6 +289,53 @@ module "user" {
     assert "hunter2" not in str(fault)
 
 
+def test_elements_of_a_sensitive_map_pass_through_modules() -> None:
+    """An element, and the map that it is taken from further down, keep their name in the root."""
+    user = """
+variable "one" { sensitive = true }
+variable "all" {
+  type      = map(string)
+  sensitive = true
+}
+variable "name" {}
+resource "kafka_user" "one" {
+  username         = "one-${var.name}"
+  password         = var.one
+  password_version = 1
+}
+resource "kafka_user" "all" {
+  username         = "all-${var.name}"
+  password         = var.all[var.name]
+  password_version = 1
+}
+"""
+    main = """
+variable "passwords" {
+  type      = map(string)
+  sensitive = true
+}
+module "user" {
+  source   = "./user"
+  for_each = nonsensitive(toset(keys(var.passwords)))
+  name     = each.key
+  one      = var.passwords[each.key]
+  all      = var.passwords
+}
+"""
+    files = {"main.kf.hcl": main, "user/main.kf.hcl": user}
+    given = ('passwords={ a = "hunter2", b = "hunter3" }',)
+    found = sound(files, inputs=Inputs(given=given))
+    told = {
+        item.attributes["username"]: str(item.attributes["password"]) for item in found.declared
+    }
+    assert told == {
+        f"{kind}-{name}": f'variable:passwords["{name}"]'
+        for kind in ("one", "all")
+        for name in "ab"
+    }
+    assert "hunter" not in str(found)
+
+
 FAULTS = {
     "source is missing": (
         'module "m" {}\n',

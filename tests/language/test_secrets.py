@@ -45,6 +45,88 @@ def test_references(text: str, expected: SecretRef | None) -> None:
     assert found.declared[0].secret_version == (None if expected is None else "2")
 
 
+MANY = """
+variable "passwords" {
+  type      = map(string)
+  sensitive = true
+}
+variable "logins" {
+  sensitive = true
+  default   = { "a b" = { user = "a", password = ["hunter2"] } }
+}
+locals { handed = var.passwords }
+"""
+MANY_GIVEN = Inputs({"KF_VAR_passwords": '{ x = "hunter2", "é\\"" = "other", n = null }'})
+ELEMENTS = [
+    ('var.passwords["x"]', 'passwords["x"]'),
+    ("var.passwords.x", 'passwords["x"]'),
+    ('local.handed["${"x"}"]', 'passwords["x"]'),
+    ('var.passwords["é\\""]', 'passwords["é\\""]'),
+    ('true ? var.passwords["x"] : ""', 'passwords["x"]'),
+    ('var.logins["a b"].password[0]', 'logins["a b"]["password"][0]'),
+    ('var.logins["a b"].password["0"]', 'logins["a b"]["password"][0]'),
+    ('{ a = var.passwords }.a["x"]', 'passwords["x"]'),
+    ('{ for k in ["x"] : k => var.passwords[k] }["x"]', 'passwords["x"]'),
+    ("[for k in nonsensitive(keys(var.passwords)) : var.passwords[k]][1]", 'passwords["x"]'),
+]
+
+
+@pytest.mark.parametrize(("text", "name"), ELEMENTS)
+def test_an_element_of_a_sensitive_collection_is_a_reference(text: str, name: str) -> None:
+    """However it is spelled, it has one name, and under that name whoever sends it finds it."""
+    found = sound(MANY + _user(text), MANY_GIVEN)
+    assert found.declared[0].attributes["password"] == SecretRef("variable", name)
+    tree = load({"main.kf.hcl": MANY.encode()})
+    blocks = declare(tree)[0].variables
+    texts = resolve(tree, blocks, MANY_GIVEN, context(function_table())).secrets
+    assert texts[name] == ("other" if "é" in name else VALUE)
+    assert set(texts) == {
+        'passwords["x"]',
+        'passwords["é\\""]',
+        'logins["a b"]["user"]',
+        'logins["a b"]["password"][0]',
+    }
+
+
+def test_a_null_among_passwords_is_none() -> None:
+    """As with a variable that is null: there is no password to send."""
+    found = sound(MANY + _user('var.passwords["n"]'), MANY_GIVEN)
+    assert found.declared[0].attributes.get("password") is None
+
+
+NO_ELEMENTS = [
+    "var.passwords",
+    'upper(var.passwords["x"])',
+    '"${var.passwords["x"]}x"',
+    "values(var.passwords)[1]",
+    "var.passwords[keys(var.passwords)[1]]",
+    "[for k, v in var.passwords : v][1]",
+    "[for k, v in var.passwords : var.passwords[k]][1]",
+    "{ for k, v in var.passwords : k => var.passwords[k] }.x",
+    "[for k in keys(var.passwords) : var.passwords[k]][1]",
+    "[for k in keys(var.passwords) : { a = [var.passwords[k]] }][1].a[0]",
+]
+
+
+@pytest.mark.parametrize("text", NO_ELEMENTS)
+def test_what_is_no_element_is_refused(text: str) -> None:
+    """The whole map is not one password, what is computed is a value, and a key that only the
+    variable knows would be told by a name."""
+    found = desired(MANY + _user(text), MANY_GIVEN)
+    (fault,) = found.diagnostics
+    assert fault.summary == '"password" takes a reference to a secret, not a value'
+    assert fault.excerpt is None
+    _silent(found)
+
+
+def test_an_element_that_is_not_there() -> None:
+    """The keys that are there are as secret as their values."""
+    found = desired(MANY + _user('var.passwords["y"]'), MANY_GIVEN)
+    (fault,) = found.diagnostics
+    assert (fault.summary, fault.detail) == ("There is nothing under that key", "")
+    _silent(found)
+
+
 LITERALS = [f'"{VALUE}"', f'"x${{"{VALUE}"}}"', '"${var.pw}x"', "upper(var.pw)", "jsonencode([1])"]
 
 

@@ -115,6 +115,9 @@ class TopicSystem:
     bad = config(retention_ms="soon")
     data = data.DATA
     questions = QUESTIONS
+    secrets: Mapping[str, str] = EMPTY
+    incarnations = True
+    unfit: Mapping[str, str] = EMPTY
 
     def fresh(self, given: FrozenMap) -> FrozenMap:
         return FrozenMap(

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from kafkaform.core.change import Action
+from kafkaform.core.dataclass import replace
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
@@ -162,6 +163,12 @@ def test_short_form_has_one_line_a_change() -> None:
     text = human(plan(plans.UPDATED, plans.DELETED), detail=False)
     assert sum("kafka_topic." in line for line in text.splitlines()) == 2
     assert "more partitions move keys" in text
+
+
+def test_short_form_names_what_only_the_state_keeps() -> None:
+    """A new secret version changes no attribute that could be shown, and is named all the same."""
+    text = human(plan(replace(plans.CREDENTIAL, paths=())), detail=False)
+    assert "kafka_user_scram_credential.app  (recorded secret version)" in text
 
 
 def test_ten_thousand_changes_render_in_seconds() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from kafkaform.core.change import Action
+from kafkaform.core.dataclass import replace
 from kafkaform.render.markdown import LIMIT, cell, code, fence, markdown
 
 from . import plans
@@ -58,6 +59,14 @@ def test_a_huge_plan_is_cut_and_counts_what_it_cut() -> None:
     assert rows > 10 and shown > 10
     assert [rows + tails[0], shown + tails[1]] == [3333, 10_000]
     assert "kafkaform apply --expect" in text
+
+
+def test_the_table_of_losses_says_who_loses_what() -> None:
+    """A delete whose loss is a note, such as that of an ACL, shows the note and not its reason."""
+    gone = replace(plans.DELETED, impact=None, notes=("User:b loses Read on Topic orders",))
+    text = markdown(plan(gone))
+    table = text.split("**Changes in detail")[0]
+    assert "| User:b loses Read on Topic orders |" in table
 
 
 def test_one_huge_change_does_not_hide_the_others() -> None:

@@ -73,3 +73,10 @@ def test_any_text_is_answered(text: str) -> None:
 def test_any_bytes_are_answered(data: bytes) -> None:
     """Bytes that are no text are refused, not crashed upon."""
     parse(data, "t.hcl")
+
+
+def test_half_a_surrogate_pair_is_no_text() -> None:
+    """A byte that a terminal or pipe let through as such has a place and a reason, as in a file."""
+    node, (fault,) = parse_expression('[\n  "\udcf8"\n]', "console")
+    assert node is None
+    assert (fault.summary, str(fault.range)) == ("Not UTF-8", "console:2:1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,18 +15,18 @@ from ...core.canonical import dumps
 from ...core.dataclass import dataclass, replace
 from ...core.errors import UsageError
 from ...core.value import FrozenMap
-from ...plan.model import Options
+from ...plan.model import Options, Plan
 from ...render.documents import lines
 from ..altering import make_plan, workspace
 from ..amendments import Wanted, wanted_of
 from ..applying import apply
 from ..bundles import takes
-from ..connection import Way, connects
-from ..electing import elect
+from ..connection import Connection, Way, connects
+from ..electing import electing, electing_plan
 from ..flags import AutoApprove, Input, Json, LockTimeout, Quiet, StateFile
 from ..inorder import InOrder
 from ..moving import cancelling, cancelling_plan
-from ..scene import Ask
+from ..scene import Ask, Scene
 from ..screen import screen
 from ..workspace import seconds_of
 from .describe import described, terminal_width
@@ -95,12 +95,8 @@ def topic(
     Topics are never created or deleted.
     """
     if elect_preferred:
-        if add_config or delete_config or cancel_move:
-            raise UsageError("--elect-preferred stands alone", "Use a command of its own.")
-        _refuse_reading(way)
-        elect(way, names or (), approved=doing.auto_approve, json=doing.json)
-        return
-    if cancel_move:
+        wanted = electing(tuple(names or ()), bool(add_config or delete_config or cancel_move))
+    elif cancel_move:
         wanted = cancelling(tuple(names or ()), (*add_config, *delete_config))
     else:
         wanted = wanted_of("topic", names or (), add_config, delete_config)
@@ -239,10 +235,10 @@ def _alter(way: Way, doing: Doing, wanted: Wanted) -> None:
     console = replace(way.console, interactive=way.console.interactive and doing.input)
     _refuse_reading(way)
     found = way.connection()
-    make = cancelling_plan if wanted.cancel_move else make_plan
+    make = _maker(wanted)
     with way.session() as session:
         cluster_id = session.facts.scope_id
-    with screen(console, json=doing.json, quiet=doing.quiet) as shown:
+    with screen(console, json=doing.json, quiet=doing.quiet, command="alter") as shown:
         ask = Ask(
             Options(),
             how="auto_approve" if doing.auto_approve else None,
@@ -255,7 +251,7 @@ def _alter(way: Way, doing: Doing, wanted: Wanted) -> None:
         done = apply(workspace(found, cluster_id, doing.state), ask, shown)
         if done.report is not None:
             shown.result(done.report, done.run)
-            error = done.report.error()
+            error = done.report.error("alter")
             if error is not None:
                 raise error
         else:
@@ -269,6 +265,12 @@ def _alter(way: Way, doing: Doing, wanted: Wanted) -> None:
                 console.lines(["", *lines(document, terminal_width(console))])
 
 
+def _maker(wanted: Wanted) -> Callable[[Scene, Connection, Wanted], Plan]:
+    if wanted.elect_preferred:
+        return electing_plan
+    return cancelling_plan if wanted.cancel_move else make_plan
+
+
 def _refuse_reading(way: Way) -> None:
     """Raises UsageError in a shell that only reads."""
     if way.kept is not None and not way.kept.writes:
@@ -278,7 +280,7 @@ def _refuse_reading(way: Way) -> None:
 def _documents(wanted: Wanted) -> list[tuple[str, Described]]:
     """What to describe again: KIP-248 prints the fresh state after an alter."""
     names = tuple(name for name in wanted.names if name is not None)
-    if wanted.cancel_move:
+    if wanted.cancel_move or wanted.elect_preferred:
         return [("topics", Described(escaped(name))) for name in names]
     if wanted.entity in ("user", "client", "ip"):
         part = "client-id" if wanted.entity == "client" else wanted.entity

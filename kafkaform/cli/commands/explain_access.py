@@ -66,7 +66,10 @@ def access(
     allow_if_no_acl: AllowIfNoAcl = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> None:
-    """Who may do what with a resource, which ACL decides, and what is not known."""
+    """Who may do what with a resource, and which ACL decides.
+
+    What is not known is said: the brokers' super users, for instance, unless they are declared.
+    """
     names = {
         "topic": topic,
         "group": group,

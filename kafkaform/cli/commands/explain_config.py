@@ -29,7 +29,10 @@ def config(
     ],
     json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
 ) -> None:
-    """Where a config's value comes from: every level that could set it, and the one that wins."""
+    """Where a config's value comes from.
+
+    Every level that could set it is shown, and the one that wins.
+    """
     entity, name, key = _asked(words)
     with way.session() as session:
         if not isinstance(session, KafkaSession):

@@ -32,7 +32,10 @@ def quota(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Which quotas limit a client: all eight levels, the one that applies, and who shares it."""
+    """Which quotas limit a client, and who shares them.
+
+    All eight levels are shown, and which one applies.
+    """
     client = _client(user, client_id, ip)
     with way.session() as session:
         sweep, facts = session.sweep(quotas.KIND, Depth.FULL), session.facts

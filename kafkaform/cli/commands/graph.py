@@ -18,7 +18,7 @@ from ..flags import Var, VarFile
 
 
 def graph(var: Var = [], var_file: VarFile = []) -> None:
-    """Print what refers to what in the configuration, in the DOT language of Graphviz.
+    """Print what refers to what in the configuration, for Graphviz.
 
     An arrow leads to what is needed. To draw it: kafkaform graph | dot -Tsvg > graph.svg
     """

@@ -56,9 +56,10 @@ def import_command(
     no_color: NoColor = False,
     quiet: Quiet = False,
 ) -> None:
-    """Record a live object as ours, without changing it; or write blocks for all of them.
+    """Record a live object as ours, or write blocks for all of them.
 
-    ADDRESS must be declared. Differences between the block and the object show in the next plan.
+    ADDRESS must be declared; the object is not changed. Differences between the block and the
+    object show in the next plan.
 
     --all changes nothing: it writes a file with a block for each live object that is neither
     recorded nor declared, and import blocks that take them over with the next apply.

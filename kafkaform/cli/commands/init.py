@@ -43,9 +43,10 @@ def init(
     lock_timeout: LockTimeout = "0s",
     no_color: NoColor = False,
 ) -> None:
-    """Check that this folder is ready: configuration, modules, providers, state, lock and log.
+    """Check that this folder is ready to plan and apply.
 
-    It changes nothing but .kafkaform, the folder of the lock, and can be run again at any time.
+    Looked at are configuration, modules, providers, state, lock and log. It changes nothing but
+    .kafkaform, the folder of the lock, and can be run again at any time.
     """
     console, folder = Console.standard(no_color=no_color), Path.cwd()
     if not any(path.name.endswith(CONFIGURATION) for path in folder.iterdir()):

@@ -17,7 +17,7 @@ def shell(
         bool, typer.Option("--allow-apply", help="Let `alter` change things.")
     ] = False,
 ) -> int:
-    """Type describe, explain, plan and alter without connecting each time.
+    """Type describe, explain, plan and alter over one connection.
 
     It only reads unless --allow-apply is given. Lines from a pipe are carried out one by one; it
     ends with 1 if one of them failed.

@@ -14,6 +14,7 @@ from ...audit.journal import Journal
 from ...core.address import matches, parse_address
 from ...core.canonical import dumps
 from ...core.clock import SystemClock
+from ...core.diagnostics import suggest
 from ...core.errors import OutcomeUnknown, UsageError
 from ...core.head import Head
 from ...core.resource import Identity
@@ -47,7 +48,9 @@ def show(address: Address, json: Json = False, state: StateFile = None) -> None:
     found = open_store(state).backend.load().state
     rows = found.owned_by(address) if found else ()
     if not rows:
-        raise UsageError(f"{address} owns nothing", "`kafkaform state list` shows all addresses.")
+        known = {owner for row in (found.objects.values() if found else ()) for owner in row.owners}
+        hint = suggest(address, known) or "`kafkaform state list` shows all addresses."
+        raise UsageError(f"{address} owns nothing", hint)
     console = Console.standard()
     for row in rows:
         if json:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kafkaform.core.change import Outcome, OutcomeStatus, Step
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Fault, FaultClass
 
 from .. import faults, topics
@@ -49,7 +48,7 @@ def _reassign(call: Call, item: Item) -> Verdict:
         if set(replicas) <= set(here[number]):
             here[number] = tuple(replicas)
     target = tuple(there) if there != here else None
-    made = replace(topic, assignment=tuple(here), target=target)
+    made = topic.placed(tuple(here), target)
     return Answer(made=made), made, len(item["replicas"])
 
 

@@ -43,6 +43,10 @@ class MemoryProvider:
         return PROVIDER.types
 
     @property
+    def commanded(self) -> Mapping[str, ResourceType]:
+        return PROVIDER.commanded
+
+    @property
     def data(self) -> Mapping[str, ObjectSchema]:
         return PROVIDER.data
 

@@ -12,7 +12,7 @@ from kafkaform.core.dataclass import dataclass, field
 from kafkaform.core.value import EMPTY
 
 from .. import quotas
-from ..quota_levels import Quotas, applying
+from ..quota_levels import Found, Quotas, applying
 from .world import Changes, World
 
 Charge = Callable[[int], float]
@@ -47,15 +47,19 @@ class Mutations:
         self.commit({place: config or None})
 
     def charge(self, user: str, client_id: str, now: float) -> Charge:
-        """What an item of a request by this user at this time is asked."""
+        """What an item of a request by this user at this time is asked. The limits are those of
+        when the first item spends: no request changes both them and topics."""
+        found: list[Found | None] = []
 
         def spend(mutations: int) -> float:
-            found = applying(quotas.MUTATION_RATE, user, client_id, self._limits())
-            if found is None or found.value is None:
+            if not found:
+                found.append(applying(quotas.MUTATION_RATE, user, client_id, self._limits()))
+            limit = found[0]
+            if limit is None or limit.value is None:
                 return 0.0
-            rate = float(found.value)
+            rate = float(limit.value)
             burst = rate * self.samples * self.seconds
-            bucket = self._buckets.setdefault(found.sharers, _Bucket(burst, now))
+            bucket = self._buckets.setdefault(limit.sharers, _Bucket(burst, now))
             bucket.tokens = min(burst, bucket.tokens + rate * (now - bucket.filled))
             bucket.filled = now
             if bucket.tokens < 0:

@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from . import acls, config_kinds, configs, operations, placement, quotas, scram, topics
+from . import (
+    acls,
+    config_kinds,
+    configs,
+    leaders,
+    operations,
+    placement,
+    quotas,
+    scram,
+    topics,
+)
 from .controller import Handler
 from .kinds import Check, Kind, Made
 
@@ -21,6 +31,7 @@ _MODULES: tuple[Any, ...] = (
     scram,
     operations,
     placement,
+    leaders,
 )
 
 

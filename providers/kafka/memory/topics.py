@@ -37,18 +37,39 @@ INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_grou
 @dataclass(frozen=True, slots=True)
 class Topic:
     """assignment: broker ids of each partition; config: the topic's own overrides; target: where
-    the move that runs takes them, None if none does."""
+    the move that runs takes them, None if none does; leaders: of each partition, as far as it is
+    not its first replica that leads."""
 
     name: str
     id: str
     assignment: tuple[tuple[int, ...], ...]
     config: FrozenMap = EMPTY
     target: tuple[tuple[int, ...], ...] | None = None
+    leaders: FrozenMap = EMPTY
 
     @property
     def arrived(self) -> Topic:
         """The topic once its move has ended."""
-        return replace(self, assignment=self.target or self.assignment, target=None)
+        return self.placed(self.target or self.assignment, None)
+
+    def placed(
+        self,
+        assignment: tuple[tuple[int, ...], ...],
+        target: tuple[tuple[int, ...], ...] | None,
+    ) -> Topic:
+        """The topic with its replicas there. Who leads a partition goes on to, as long as it has
+        a replica of it."""
+        led = {
+            str(number): leader
+            for number, (leader, row) in enumerate(zip(self.led, assignment, strict=False))
+            if leader in row[1:]
+        }
+        return replace(self, assignment=assignment, target=target, leaders=FrozenMap(led))
+
+    @property
+    def led(self) -> tuple[int, ...]:
+        """The broker that leads each partition, if it is up."""
+        return tuple(self.leaders.get(str(n), row[0]) for n, row in enumerate(self.assignment))
 
     @property
     def partitions(self) -> int:

@@ -89,7 +89,7 @@ def read_topics(
     Moves are listed first: one that ends meanwhile still counts as moving, while one that was
     seen by Metadata alone would look like another number of replicas."""
     moves = list_moves(context, node)
-    rows, readings = _rows(context, ids, node)
+    rows, readings = topic_rows(context, ids, node)
     return {**readings, **_with_configs(context, rows, moves, node)}
 
 
@@ -115,7 +115,7 @@ def _identity(context: Context, name: str) -> Identity:
     return Identity(context.instance, topics.KIND, name)
 
 
-def _rows(
+def topic_rows(
     context: Context, ids: Sequence[Identity], node: str | None
 ) -> tuple[Mapping[Identity, TopicRow], Mapping[Identity, Reading]]:
     """The topics that are there, and the readings of those that are not, or not to be seen."""

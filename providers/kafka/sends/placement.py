@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from kafkaform.core.change import Outcome, OutcomeStatus, Step
-from kafkaform.core.dataclass import dataclass, replace
+from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Fault, FaultClass
 
 from .. import throttles
@@ -29,13 +29,11 @@ from ..wire.placement import (
     Partition,
     PartitionAnswers,
     alter_reassignments,
-    elect_leaders,
 )
 from ..wire.topics import TopicRow, list_topics
 from . import throttle
 
 API = "AlterPartitionReassignments"
-_NOT_NEEDED = 84
 _LAGS = 3.0
 """Seconds that brokers may take to show what the controller has done."""
 _PAUSE = 0.25
@@ -88,7 +86,7 @@ def _send(context: Context, steps: Sequence[Step]) -> PartFaults:
         if isinstance(answers, Fault):
             found.update({part: answers for part, _ in todo[start:]})
             break
-        found.update({part: _part_fault(part, answers) for part, _ in cut})
+        found.update({part: part_fault(API, part, answers) for part, _ in cut})
     return found
 
 
@@ -111,23 +109,31 @@ def _alter(
     return answers
 
 
-def _part_fault(part: Partition, answers: PartitionAnswers) -> Fault | None:
+def part_fault(api: str, part: Partition, answers: PartitionAnswers, good: int = 0) -> Fault | None:
+    """The fault of one partition. good: another code than 0 that is none."""
     answer = answers.items.get(part)
     if answer is None:
-        return lost(API, f"the broker's answer leaves {part[0]} out")
-    return fault_of(API, answer.code, part[0], answer.message) if answer.code else None
+        return lost(api, f"the broker's answer leaves {part[0]} out")
+    if answer.code in (0, good):
+        return None
+    return fault_of(api, answer.code, part[0], answer.message)
 
 
 def _fault(step: Step, answers: PartFaults) -> Fault | None:
-    """The step's fault: an unclear one first, so that the topic is read again."""
     name = step.payload["name"]
     mine = [answers.get((name, int(number))) for number in step.payload["replicas"]]
+    return combined(mine, "the others move")
+
+
+def combined(mine: Sequence[Fault | None], others: str) -> Fault | None:
+    """The fault of a step with these partitions: an unclear one first, so that the topic is read
+    again. others: what became of those without a fault."""
     wrong = [fault for fault in mine if fault is not None]
     unclear = (fault for fault in wrong if fault.kind is FaultClass.AMBIGUOUS)
     fault = next(unclear, wrong[0] if wrong else None)
     if fault is None or len(wrong) == len(mine):
         return fault
-    part = f"{len(wrong)} of {len(mine)} partitions were refused, the others move"
+    part = f"{len(wrong)} of {len(mine)} partitions were refused, {others}"
     return replace(fault, message=f"{part}: {fault.message}")
 
 
@@ -301,46 +307,7 @@ def cancel(context: Context, ticket: str) -> Outcome:
         if isinstance(answers, Fault):
             return Outcome(ticket, OutcomeStatus.UNKNOWN, answers, ticket)
         for part in ((wanted.topic, number) for number in numbers):
-            fault = _part_fault(part, answers)
+            fault = part_fault(API, part, answers)
             if fault is not None and fault.code != CODES[NOT_RUNNING].name:
                 return Outcome(ticket, OutcomeStatus.FAILED, fault, ticket)
     return Outcome(ticket, OutcomeStatus.APPLIED)
-
-
-# ── leaders ─────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Elected:
-    """One partition after a preferred election. changed: its leader is another than before;
-    fault: why its preferred leader does not lead."""
-
-    partition: int
-    changed: bool
-    fault: Fault | None = None
-
-
-def elect_preferred(context: Context, topic: str) -> Sequence[Elected] | Fault:
-    """Let the first replica of each partition lead; one that leads already is not changed."""
-    api = "ElectLeaders"
-    rows = attempt("Metadata", lambda: list_topics(context.wire, [topic], context.timeout))
-    if isinstance(rows, Fault):
-        return rows
-    if rows[0].code:
-        return fault_of("Metadata", rows[0].code, topic)
-    numbers = range(len(rows[0].replicas))
-    answers = attempt(api, lambda: elect_leaders(context.wire, {topic: numbers}, context.timeout))
-    if isinstance(answers, Fault):
-        return answers
-    if answers.code:
-        return fault_of(api, answers.code, topic, answers.message)
-    return [_elected(api, topic, number, answers) for number in numbers]
-
-
-def _elected(api: str, topic: str, number: int, answers: PartitionAnswers) -> Elected:
-    answer = answers.items.get((topic, number))
-    if answer is None:
-        return Elected(number, False, lost(api, f"the answer leaves partition {number} out"))
-    if answer.code in (0, _NOT_NEEDED):
-        return Elected(number, answer.code == 0)
-    return Elected(number, False, fault_of(api, answer.code, topic, answer.message))

@@ -28,7 +28,7 @@ REQUEST_TIMED_OUT, and not ours, is what we hear."""
 class TopicRow:
     """One topic of a Metadata answer. replicas, in_sync: broker ids of partition 0, 1, …;
     leaderless: partitions without a leader; operations: codes of what we may do, None if not
-    asked."""
+    asked; leaders: of partition 0, 1, …, -1 if none leads."""
 
     name: str
     code: int
@@ -38,6 +38,7 @@ class TopicRow:
     leaderless: int = 0
     operations: frozenset[int] | None = None
     in_sync: tuple[tuple[int, ...], ...] = ()
+    leaders: tuple[int, ...] = ()
 
 
 def create_topics(
@@ -174,4 +175,5 @@ def _row(row: Any, operations: bool) -> TopicRow:
         leaderless=sum(partition.leader_id < 0 for partition in partitions),
         operations=frozenset(row.authorized_operations or ()) if operations else None,
         in_sync=tuple(tuple(partition.isr_nodes) for partition in partitions),
+        leaders=tuple(partition.leader_id for partition in partitions),
     )

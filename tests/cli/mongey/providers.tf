@@ -14,5 +14,5 @@ provider "kafka" {
   tls_enabled       = false
   sasl_mechanism    = "plain"
   sasl_username     = "admin"
-  sasl_password     = var.kafka_password
+  sasl_password     = var.service_passwords["kafka"]
 }

@@ -6,7 +6,7 @@ locals {
 
   passwords = {
     checkout  = var.checkout_password
-    reporting = var.reporting_password
+    reporting = var.service_passwords["reporting"]
   }
 }
 

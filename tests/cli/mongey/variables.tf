@@ -12,8 +12,8 @@ variable "checkout_password" {
   sensitive = true
 }
 
-variable "reporting_password" {
-  type      = string
+variable "service_passwords" {
+  type      = map(string)
   sensitive = true
 }
 

@@ -5,5 +5,5 @@ provider "kafka" {
 resource "kafka_topic" "orders" {
   name               = "orders"
   partitions         = 3
-  replication_factor = 2
+  replication_factor = 4
 }
