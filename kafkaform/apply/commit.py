@@ -45,7 +45,7 @@ def refreshed(row: Row, change: Change) -> Row:
     """The row of an object that needs nothing, with what is live and declared today."""
     return replace(
         row,
-        attributes=set_only(change.after or EMPTY),
+        attributes=set_only(lay_over(change.after or EMPTY, change.theirs, EMPTY)),
         depends_on=change.depends_on,
     )
 
@@ -55,7 +55,7 @@ def _attributes(row: Row | None, change: Change, paths: tuple[Path, ...]) -> Fro
 
     row: of this very object, if there is one already; of the others nothing is kept.
     """
-    after = change.after or EMPTY
+    after = lay_over(change.after or EMPTY, change.theirs, EMPTY)
     if not change.steps:
         return set_only(after)
     done, was = set(paths), row.attributes if row is not None else change.before or EMPTY

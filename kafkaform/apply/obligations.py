@@ -13,12 +13,13 @@ from collections.abc import Iterable, Mapping
 from ..audit.event import Record
 from ..core.change import Outcome, OutcomeStatus
 from ..core.dataclass import replace
-from ..core.resource import THROTTLE
+from ..core.resource import MOVE, THROTTLE
 from ..provider.contract import Session
 from .ledger import Ledger
 from .report import Result, Work, WorkKey, work_key
 from .stop import Stop
 
+_WHAT = {MOVE: "move of its replicas", THROTTLE: "throttle of its move"}
 _STANDS = {
     OutcomeStatus.APPLIED: "has ended",
     OutcomeStatus.STARTED: "still runs",
@@ -86,6 +87,6 @@ def told(work: Work) -> str:
     throttle = body["what"] == THROTTLE
     stands = (_THROTTLE_STANDS if throttle else _STANDS)[work.outcome.status]
     return (
-        f"{body['address']}: the {body['what']} {body['ticket']} that run {work.obligation.run} "
+        f"{body['address']}: the {_WHAT[body['what']]} that run {work.obligation.run} "
         f"{'set' if throttle else 'started'} {stands}{far}{why}."
     )

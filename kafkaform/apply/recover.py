@@ -37,6 +37,8 @@ from .report import Result, Work
 from .settle import patience, settle
 
 UNKNOWN = OutcomeStatus.UNKNOWN
+SUPERSEDED = "SUPERSEDED"
+"""The code of what nobody needs to know any more: something else is sent instead, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +57,14 @@ class World:
 @dataclass(frozen=True, slots=True)
 class Recovered:
     """taken_in: outcomes that the state lacked; closed: intents that now have an outcome;
-    open: intents whose object could not be read; work: how everything stands that was started."""
+    open: intents whose object could not be read; work: how everything stands that was started;
+    runs: those that had left intents open."""
 
     taken_in: int = 0
     closed: tuple[Result, ...] = ()
     open: tuple[Result, ...] = ()
     work: tuple[Work, ...] = ()
+    runs: tuple[str, ...] = ()
 
 
 def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
@@ -86,7 +90,8 @@ def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
             still_open.extend(r for r in settled if r.outcome.status is UNKNOWN)
     work = ask(ledger.obligations, world.sessions)
     ledger.discharge(work)
-    return Recovered(taken_in, tuple(closed), tuple(still_open), work)
+    runs = tuple(dict.fromkeys(of_run(record) for record in found.open_intents))
+    return Recovered(taken_in, tuple(closed), tuple(still_open), work, runs)
 
 
 def _plan(run: str, found: Index) -> Plan:
@@ -162,9 +167,9 @@ def _settled(pairs: list[Pair], session: Session, world: World, state: State) ->
     for result in asked:
         reading = readings[result.step.identity]
         if result.step.id in again and untellable(result.change, result.step):
-            known[result.step.id] = _superseded(result, "the same approval sends it once more")
+            known[result.step.id] = _superseded(result, "the same approval is sent once more")
         elif _at_once(result, reading, session, world):
-            known[result.step.id] = _superseded(result, "the next plan makes it so again")
+            known[result.step.id] = _superseded(result, "the plan that follows asks for the same")
     waiting = [r for r in asked if r.step.id not in known]
     sent = max(seconds(record.time) for record, _ in pairs)
     left = sent + patience(session.facts) - world.clock.now()
@@ -175,7 +180,7 @@ def _settled(pairs: list[Pair], session: Session, world: World, state: State) ->
     if moot:
         # What may still land must not land after what is sent instead.
         world.clock.sleep(max(0.0, deadline - world.clock.monotonic()))
-    known.update({r.step.id: _superseded(r, "it is not wanted any more") for r in moot})
+    known.update({r.step.id: _superseded(r, "not wanted any more") for r in moot})
     return [known[result.step.id] for _, result in pairs]
 
 
@@ -184,7 +189,7 @@ def _applied(result: Result) -> Outcome:
 
 
 def _superseded(result: Result, why: str) -> Result:
-    fault = Fault("SUPERSEDED", why, FaultClass.NOT_APPLIED)
+    fault = Fault(SUPERSEDED, why, FaultClass.NOT_APPLIED)
     return replace(result, outcome=Outcome(result.step.id, OutcomeStatus.FAILED, fault=fault))
 
 

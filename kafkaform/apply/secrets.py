@@ -19,6 +19,7 @@ HOW = {
     "file": "Write the secret to the file {name}.",
     "variable": "Give the variable with KF_VAR_{name} or a var file.",
 }
+_ELEMENT = "Give the variable {name} with its element {element}: KF_VAR_{name} or a var file."
 
 
 def references(value: Any) -> Iterator[SecretRef]:
@@ -50,9 +51,17 @@ def resolve(refs: Iterable[SecretRef], lookup: Lookup) -> Secrets:
                 Diagnostic(
                     Severity.ERROR,
                     f"The secret {ref} is not there or empty",
-                    advice=HOW[ref.source].format(name=ref.name) + " Nothing was sent.",
+                    advice=f"{_how(ref)} Nothing was sent.",
                 )
                 for ref in missing
             ),
         )
     return {str(ref): secret for ref, secret in found.items() if secret}
+
+
+def _how(ref: SecretRef) -> str:
+    """Where to put the secret; a variable is given whole, not by its elements."""
+    name, bracket, rest = ref.name.partition("[")
+    if ref.source == "variable" and bracket:
+        return _ELEMENT.format(name=name, element=bracket + rest)
+    return HOW[ref.source].format(name=ref.name)

@@ -7,6 +7,7 @@ Runs that follow each other under one approval are one: each resumes the one bef
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from sys import intern
 
 from ..core.change import Action, OutcomeStatus
 from ..core.dataclass import dataclass, field, replace
@@ -113,7 +114,8 @@ def pending(found: Index) -> tuple[Pending, ...]:
 
 def identity_of(record: Seen) -> Identity:
     """The object of an intent, outcome, recover or obligation record."""
-    return Identity(record.body["instance"], record.body["kind"], record.body["key"])
+    body = record.body
+    return Identity(intern(body["instance"]), intern(body["kind"]), body["key"])
 
 
 def of_run(record: Seen) -> str:

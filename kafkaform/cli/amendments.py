@@ -26,6 +26,8 @@ from .brackets import Pair, keys, pairs
 ADD, DELETE = "--add-config", "--delete-config"
 TOPIC, TOPIC_CONFIG = "kafka_topic", "kafka_topic_config"
 QUOTA, SCRAM = "kafka_quota", "kafka_user_scram_credential"
+DEFAULTABLE = frozenset({"broker", "user", "client", "ip"})
+"""What --entity-default can stand for."""
 _ENV = re.compile(r"env:([A-Za-z_]\w*)", re.ASCII)
 
 
@@ -73,7 +75,8 @@ def wanted_of(
     if twice is not None:
         raise UsageError(f"{inline(twice)} is given twice", "Say once what shall become of it.")
     if not names:
-        raise UsageError(f"no {entity} is named", "Name one, or give --entity-default.")
+        advice = "Name one, or give --entity-default." if entity in DEFAULTABLE else "Name one."
+        raise UsageError(f"no {entity} is named", advice)
     return Wanted(entity, tuple(dict.fromkeys(names)), added, deleted, client_id)
 
 
@@ -192,14 +195,17 @@ def _quota(part: str) -> Callable[[Wanted, str | None], Iterator[Draft]]:
 
 
 def _number(pair: Pair) -> Value:
+    """A limit. Raises UsageError for what is none."""
     try:
         number = Decimal(pair.value)
-        return freeze(number) if number.is_finite() else pair.value
     except InvalidOperation:
-        raise UsageError(
-            f"{ADD}, character {pair.at}: {inline(pair.key)} is not a number",
-            "A limit is a number above 0.",
-        ) from None
+        number = Decimal("NaN")
+    if number.is_finite() and number > 0:
+        return freeze(number)
+    raise UsageError(
+        f"{ADD}, character {pair.at}: {inline(pair.key)} is not a number above 0",
+        f"A limit is a number above 0. {DELETE} {inline(pair.key)} lifts it.",
+    )
 
 
 def _credentials(

@@ -61,6 +61,9 @@ from .workspace import (
     who,
 )
 
+NAMED = 5
+"""How many objects an error names."""
+
 
 def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
     """Run one apply. Raises the KafkaformError that its exit code stands for, except for what
@@ -123,7 +126,9 @@ def _unresolved(left: Sequence[Result], found: Index, command: str) -> OutcomeUn
 
 
 def _some(results: Sequence[Result]) -> str:
-    return ", ".join(result.change.address for result in results[:5])
+    named = ", ".join(result.change.address for result in results[:NAMED])
+    more = len(results) - NAMED
+    return f"{named} and {more:,} more" if more > 0 else named
 
 
 def _apply(scene: Scene) -> Applied:

@@ -80,16 +80,21 @@ class Configuration:
         return self.evaluated(offline=offline, computed=computed).desired
 
     def evaluated(
-        self, *, offline: bool = False, computed: Mapping[str, FrozenMap] | None = None
+        self,
+        *,
+        offline: bool = False,
+        ask: bool = True,
+        computed: Mapping[str, FrozenMap] | None = None,
     ) -> Built:
-        """The same, with the values of everything."""
+        """The same, with the values of everything. ask: read data sources; what needs them is
+        without a value else."""
         built = evaluated(
             self.tree,
             Values(os.environ, self.inputs.given, offline),
             schemas({name: self.registry.load(name) for name in self.registry.names}),
             confined(self.root, self.folder),
             computed,
-            None if offline else self.asking,
+            self.asking if ask and not offline else None,
         )
         found = built.desired
         unfit = (*unmet(self.tree), *found.diagnostics)

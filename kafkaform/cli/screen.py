@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import typer
 
 from .. import __version__
-from ..apply.recover import Recovered
-from ..apply.report import Report
+from ..apply.recover import SUPERSEDED, Recovered
+from ..apply.report import Report, Result
 from ..apply.verify import Invisible
 from ..core.change import Verdict
 from ..core.clock import SystemClock
@@ -36,6 +36,8 @@ _WITHOUT_ASKING = {
     "its approval with --expect.",
 }
 _ALTER_WITHOUT_ASKING = "Use --auto-approve."
+_FEW = 5
+"""How many recovered steps that ended alike are told one by one."""
 
 
 @dataclass(slots=True)
@@ -77,9 +79,8 @@ class TextScreen:
         return self.console.ask(question) == scope
 
     def recovered(self, found: Recovered) -> None:
-        for result in found.closed:
-            status = result.outcome.status.value
-            self.note(f"Recovered {inline(result.change.address)}: {status}.")
+        for line in _recovered(found):
+            self.note(line)
         if found.taken_in:
             outcomes = count(found.taken_in, "outcome")
             self.note(f"Took {outcomes} of an earlier run into the state.")
@@ -157,6 +158,30 @@ class JsonScreen:
 
 
 Screen = TextScreen | JsonScreen
+
+
+def _recovered(found: Recovered) -> Iterator[str]:
+    """One line for each step that was closed, or for all that ended alike if they are many."""
+    alike: dict[str, list[str]] = {}
+    for result in found.closed:
+        alike.setdefault(_ended(result), []).append(result.change.address)
+    runs = f"run {found.runs[0]}" if len(found.runs) == 1 else f"{len(found.runs)} runs"
+    for end, addresses in alike.items():
+        if len(addresses) > _FEW:
+            steps = count(len(addresses), "step")
+            yield f"Recovered {steps} that {inline(runs)} left open: {end}."
+        else:
+            yield from (f"Recovered {inline(address)}: {end}." for address in addresses)
+
+
+def _ended(result: Result) -> str:
+    """How a recovered step ended, and why if that is no success."""
+    fault = result.outcome.fault
+    if fault is None:
+        return result.outcome.status.value
+    if fault.code == SUPERSEDED:
+        return f"superseded, {fault.message}"
+    return f"{result.outcome.status.value} ({inline(fault.code)})"
 
 
 def _without_asking(command: str, plan: Plan) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from decimal import Decimal
+from sys import intern
 from typing import Any
 
 from .value import FrozenMap, SecretRef, Value, freeze
@@ -104,6 +105,10 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
 
 
 def _frozen(value: Any) -> Any:
+    """The words of thousands of objects are few: each is kept once, which also makes comparing
+    them a matter of looking at the same place."""
+    if type(value) is str:
+        return intern(value)
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 

@@ -167,7 +167,8 @@ class Change:
     attributes (None = not there); paths: what is written or removed, bookkeeping included
     (`owner`, `labels.*`); drift: recorded against observed; row_before/row_after: bookkeeping;
     depends_on: addresses whose steps come first; losses: what somebody may do now and not after
-    it, one text each: an apply that would take more than a plan shows is refused.
+    it, one text each: an apply that would take more than a plan shows is refused; theirs: paths
+    of `after` that are kept for others: the state does not record them, so nobody deletes them.
     """
 
     identity: Identity
@@ -189,6 +190,7 @@ class Change:
     impact: Impact | None = None
     notes: tuple[str, ...] = ()
     losses: tuple[str, ...] = ()
+    theirs: tuple[Path, ...] = ()
     range: Range | None = None
     steps: tuple[Step, ...] = ()
 

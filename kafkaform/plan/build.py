@@ -22,7 +22,7 @@ from .drafts import Context
 from .guards import guard
 from .lifecycle import decide
 from .model import Options, OutputChange, Plan, PlanInstance, Unmanaged
-from .observe import Look, how_far, unmanaged
+from .observe import Look, has_ended, how_far, unmanaged
 from .ownership import claims
 from .select import narrow
 
@@ -62,7 +62,8 @@ def make_plan(
     if has_errors(faults):
         raise ConfigurationError("the import blocks have faults", diagnostics=faults)
     facts = {instance: seen.facts for instance, seen in world.items()}
-    context = Context(types, facts, options, {item.identity: item for item in pending})
+    still = {item.identity: item for item in pending if not has_ended(item, world)}
+    context = Context(types, facts, options, still)
     drafts: Sequence[Change] = [
         decide(claim, world[claim.identity.instance].readings[claim.identity], context)
         for claim in claimed

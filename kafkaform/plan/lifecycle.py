@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.change import Action, Block, BlockKind, Change, Ownership, PathChange
+from ..core.change import Action, Block, BlockKind, Change, Ownership, Path, PathChange
 from ..core.dataclass import replace
 from ..core.resource import (
     MOVE,
@@ -97,8 +97,19 @@ def _declared(claim: Claim, reading: Reading, context: Context) -> Change:
     after = lay_over(after, spared, before)
     paths = compare(before, after, schema=kind.schema, fallbacks=reading.fallbacks)
     if ours:
-        return _update(claim, reading, before, after, paths, kind, facts)
-    return _take(claim, reading, before, after, paths, kind, facts)
+        change = _update(claim, reading, before, after, paths, kind, facts)
+        return replace(change, theirs=_theirs(after, item, kind))
+    change = _take(claim, reading, before, after, paths, kind, facts)
+    lasting = lay_over(kind.target(item.attributes, reading, facts, False), spared, before)
+    return replace(change, theirs=_theirs(lasting, item, kind))
+
+
+def _theirs(target: FrozenMap, item: Declared, kind: ResourceType) -> tuple[Path, ...]:
+    """What the declaration keeps for others, because somebody else may have set it."""
+    if kind.ours is None:
+        return ()
+    mine = flatten(kind.ours(target, item.attributes))
+    return tuple(sorted(path for path in flatten(target) if path not in mine))
 
 
 def _is_ours(row: Row | None, live: Observed, pending: Pending | None) -> bool:

@@ -59,7 +59,13 @@ def gather(
         wanted.setdefault(identity.instance, set()).add(identity)
     return {
         instance: _instance_world(
-            instance, sessions.get(instance), sorted(ids, key=_IN_ORDER), state, clock, settle, report
+            instance,
+            sessions.get(instance),
+            sorted(ids, key=_IN_ORDER),
+            state,
+            clock,
+            settle,
+            report,
         )
         for instance, ids in sorted(wanted.items())
     }
@@ -154,15 +160,26 @@ def destination(live: Observed) -> FrozenMap:
     return live.attributes.with_items(live.moving or EMPTY)
 
 
+def has_ended(item: Pending, world: World) -> bool:
+    """True for a move that the object's reading shows no more."""
+    live = _live(item, world)
+    return item.action == MOVE and live is not None and live.moving is None
+
+
 def how_far(item: Pending, world: World) -> Pending:
     """What is pending, with what the object's reading says of a move."""
-    seen = world.get(item.identity.instance)
-    live = seen.readings.get(item.identity) if seen else None
-    if item.action != MOVE or not isinstance(live, Observed):
+    live = _live(item, world)
+    if item.action != MOVE or live is None:
         return item
-    if live.moving is None:
+    if has_ended(item, world):
         return replace(item, note="it has ended; the next apply records that")
     return replace(item, note=str(live.details.get("progress") or ""))
+
+
+def _live(item: Pending, world: World) -> Observed | None:
+    seen = world.get(item.identity.instance)
+    reading = seen.readings.get(item.identity) if seen else None
+    return reading if isinstance(reading, Observed) else None
 
 
 @dataclass(frozen=True, slots=True)

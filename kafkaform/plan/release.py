@@ -44,16 +44,20 @@ def _delete(claim: Claim, row: Row, live: Observed, context: Context) -> Change:
     kind, facts = context.types[claim.identity.kind], context.facts[claim.identity.instance]
     ours = lay_over(kind.canonical(live.attributes, facts), live.foreign, EMPTY)
     before = managed(ours, row.attributes)
+    after = kind.left(before, row.attributes) if kind.left else None
     change = Change(
         claim.identity,
         claim.address,
-        Action.DELETE,
+        Action.DELETE if after is None else Action.UPDATE,
         before=before,
-        paths=compare(before, None, schema=kind.schema),
+        after=after,
+        paths=compare(before, after, schema=kind.schema),
         incarnation=live.incarnation,
         row_before=ownership(row),
         reason="destroy" if lifted else "removed block" if claim.removed else "no longer declared",
     )
+    if after is not None:
+        change = replace(change, notes=("what others have set on it stays",))
     reviewed = lifted or claim.removed is not None
     return replace(change, blocked=_protected(claim, row, reviewed=reviewed))
 

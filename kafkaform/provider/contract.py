@@ -41,6 +41,10 @@ class ResourceType:
     import_key(id): the identity key that an import id names. Raises ValueError.
     expand(declared): the objects that a composite stands for, or None.
     protect: a row starts protected ("default") unless facts.values["protect"] is false.
+    ours(target, declared): the target without what others may have set and the declaration keeps
+        (`config_mode = "additive"`, a null, ignore_changes): what the state records. None: all.
+    left(live, recorded): what stays of a live object of which only what was recorded goes; None
+        if nothing does. Without this function all of it goes.
     written(attributes): the arguments of a block that declares this live object; None where they
         are its attributes as they are.
     """
@@ -55,6 +59,8 @@ class ResourceType:
     import_key: Callable[[str], str]
     expand: Callable[[Declared], Sequence[Declared]] | None = None
     protect: bool = False
+    ours: Callable[[FrozenMap, FrozenMap], FrozenMap] | None = None
+    left: Callable[[FrozenMap, FrozenMap], FrozenMap | None] | None = None
     written: Callable[[FrozenMap], FrozenMap] | None = None
 
 

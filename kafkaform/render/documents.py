@@ -135,8 +135,10 @@ def _configs(document: FrozenMap, width: int | None) -> Iterator[str]:
         yield ""
         if entity["error"]:
             yield f"  They cannot be read: {_error(entity['error'])}"
-        else:
+        elif entity["configs"]:
             yield from _table(entity["configs"], _CONFIG, width, frozenset({0}))
+        else:
+            yield "  Nothing is set."
         yield ""
     if not document["entities"]:
         yield "Nothing has configs here."

@@ -45,7 +45,8 @@ STATUSES = (
 _WHY = {
     OutcomeStatus.UNKNOWN: "it may have happened; the next run reads before it decides",
     OutcomeStatus.SKIPPED: "not sent, because what it depends on was not applied",
-    OutcomeStatus.STARTED: "it goes on in the background; the next apply says how it stands",
+    OutcomeStatus.STARTED: "the move of its replicas goes on in the background; the next apply "
+    "says how it stands",
 }
 
 _DONE = (("added", Action.CREATE), ("changed", Action.UPDATE), ("destroyed", Action.DELETE))
@@ -94,7 +95,7 @@ def _row(change: Change, outcomes: Sequence[Outcome]) -> ResultRow:
     reason = f"{fault.code}: {fault.message}" if fault else _WHY.get(worst.status, "")
     if worst.ticket and not fault:
         far = f"{worst.note}; " if worst.note else ""
-        reason = f"{far}{reason} ({worst.ticket})"
+        reason = f"{far}{reason}"
     applied = sum(1 for outcome in outcomes if outcome.status is OutcomeStatus.APPLIED)
     if applied and worst.status is not OutcomeStatus.APPLIED:
         reason = f"{applied} of {len(outcomes)} requests applied; {reason}"

@@ -66,7 +66,7 @@ def as_seen(host: str) -> str:
     return acls.as_java(address) if isinstance(address, IPv6Address) else str(address)
 
 
-def explain(access: Access, wanted: Wanted) -> FrozenMap:
+def explain(access: Access, wanted: Wanted, cluster_id: str) -> FrozenMap:
     """The answers, all ACLs of the resource, and what would have to be known for a certain one."""
     answers = [
         (who, operation, decide(access, _question(wanted, who, operation)))
@@ -77,6 +77,9 @@ def explain(access: Access, wanted: Wanted) -> FrozenMap:
         answers = [one for one in answers if one[2].verdict is not Verdict.DENIED]
     needs = dict.fromkeys(need for _, _, decision in answers for need in decision.needs)
     return FrozenMap(
+        format_version="1.0",
+        kind="access_explanation",
+        cluster_id=cluster_id,
         resource_type=wanted.resource_type,
         resource_name=wanted.resource_name,
         host=wanted.host,

@@ -21,7 +21,7 @@ from kafkaform.provider.contract import ResourceType
 from . import broker_keys, config_rules
 from .canonical import Lookup, config_map
 from .config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
-from .configs import alter_step, config_of, target_config, untouched
+from .configs import alter_step, config_of, declared_only, left_of, target_config, untouched
 from .steps import MAX_RECORDS, SILENT, all_paths, paths_below
 
 PHASE, REMOVAL_PHASE = 50, 40
@@ -158,6 +158,13 @@ def _hidden(declared: FrozenMap, live: FrozenMap, keep: bool) -> Mapping[str, Va
     }
 
 
+def _ours(target: FrozenMap, declared: FrozenMap) -> FrozenMap:
+    said = declared.get("secret_config") or EMPTY
+    there = target.get("secret_keys") or EMPTY
+    keys = {key: value for key, value in there.items() if said.get(key) is not None}
+    return declared_only(target, declared).with_items({"secret_keys": FrozenMap(keys)})
+
+
 def _steps(scope: Scope, change: Change, facts: Facts) -> tuple[Step, ...]:
     if change.action in SILENT:
         return ()
@@ -291,6 +298,8 @@ def _type(scope: Scope, doc: str, *attributes: Attribute) -> ResourceType:
         check=partial(config_rules.check, scope.faults),
         steps=partial(_steps, scope),
         import_key=partial(_import_key, scope),
+        ours=_ours,
+        left=left_of("config", "secret_keys"),
         written=_written,
     )
 

@@ -6,7 +6,7 @@ the topic has overrides of its own and gone when it has none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity
@@ -50,6 +50,31 @@ def target_config(
         if wanted.get(key) is None and (keep or key in wanted or untouched(key, facts))
     }
     return FrozenMap({**kept, **{key: value for key, value in wanted.items() if value is not None}})
+
+
+def declared_only(target: FrozenMap, declared: FrozenMap) -> FrozenMap:
+    """A target without the overrides that a block keeps and does not set."""
+    said = declared.get("config") or EMPTY
+    config = {k: v for k, v in config_of(target).items() if said.get(k) is not None}
+    return target.with_items({"config": FrozenMap(config)})
+
+
+def left_of(*names: str) -> Callable[[FrozenMap, FrozenMap], FrozenMap | None]:
+    """See `ResourceType.left`: of these maps only recorded keys go. names: the attributes."""
+
+    def left(live: FrozenMap, recorded: FrozenMap) -> FrozenMap | None:
+        rest = {
+            name: FrozenMap({k: v for k, v in live[name].items() if k not in _map(recorded, name)})
+            for name in names
+            if live.get(name)
+        }
+        return live.with_items(rest) if any(rest.values()) else None
+
+    return left
+
+
+def _map(attributes: FrozenMap, name: str) -> FrozenMap:
+    return FrozenMap(attributes.get(name) or EMPTY)
 
 
 def config_of(attributes: FrozenMap | None) -> FrozenMap:
@@ -179,4 +204,6 @@ TYPE = ResourceType(
     check=_check,
     steps=_steps,
     import_key=_import_key,
+    ours=declared_only,
+    left=left_of("config"),
 )

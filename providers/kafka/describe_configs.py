@@ -36,6 +36,15 @@ SOURCES: Mapping[int, tuple[str, str]] = {
 }
 """Number on the wire -> the protocol's name and KIP-248's words for people."""
 
+OWN: Mapping[str, str] = {
+    "topics": SOURCES[1][0],
+    "brokers": SOURCES[2][0],
+    "groups": SOURCES[8][0],
+    "client-metrics": SOURCES[7][0],
+}
+"""What is typed -> the source of what is set on such a thing itself; all that is told of the
+default of brokers is set there."""
+
 
 def configs(source: Source, wanted: Wanted) -> dict[str, Value]:
     names, hidden = _entities(source, wanted)
@@ -46,6 +55,20 @@ def configs(source: Source, wanted: Wanted) -> dict[str, Value]:
         "complete": hidden is None,
         "hidden": hidden,
     }
+
+
+def own(document: FrozenMap) -> FrozenMap:
+    """The document with nothing but what is set on each entity itself."""
+    mine = OWN[document["entity_type"]]
+    entities = tuple(
+        entity
+        if entity["default"]
+        else entity.with_items(
+            {"configs": tuple(row for row in entity["configs"] if row["source"] == mine)}
+        )
+        for entity in document["entities"]
+    )
+    return document.with_items({"entities": entities})
 
 
 def _entities(source: Source, wanted: Wanted) -> tuple[tuple[str, ...], str | None]:

@@ -30,6 +30,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from . import keys, rules
+from .configs import declared_only, left_of
 from .quota_levels import CLIENT_ID, USER, Quotas
 from .steps import MAX_RECORDS, SILENT, all_paths, make_step, paths_below
 
@@ -353,5 +354,7 @@ TYPE = ResourceType(
     check=_check,
     steps=_steps,
     import_key=import_key,
+    ours=declared_only,
+    left=left_of("config"),
     written=written,
 )

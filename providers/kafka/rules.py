@@ -52,6 +52,16 @@ def is_internal(name: str) -> bool:
     return name in INTERNAL_TOPICS or name.startswith("__")
 
 
+def plain_name_faults(name: str) -> Faults:
+    """A principal where Kafka takes the name of a user."""
+    plain = name.removeprefix("User:")
+    if plain != name:
+        yield (
+            f'"{name}": quotas and credentials take the name without User:',
+            f'write "{plain}", unless that is the name that the user logs in with',
+        )
+
+
 def collision_key(name: str) -> str:
     """Names with equal keys cannot live side by side: metrics spell '.' as '_'."""
     return name.replace(".", "_")

@@ -107,7 +107,19 @@ def _target(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> Fr
     return FrozenMap({name: declared.get(name) for name in names})
 
 
-def _check(change: Change, _: Facts) -> Diagnostics:
+def _check(change: Change, facts: Facts) -> Diagnostics:
+    return (*_name_warnings(change), *_faults(change, facts))
+
+
+def _name_warnings(change: Change) -> Diagnostics:
+    """A principal as the username: nobody logs in with that."""
+    if change.action not in (Action.CREATE, Action.UPDATE, Action.ADOPT, Action.IMPORT):
+        return ()
+    username, _ = keys.split(change.identity.key)
+    return rules.diagnose(change, rules.plain_name_faults(username), Severity.WARNING)
+
+
+def _faults(change: Change, _: Facts) -> Diagnostics:
     if change.adopts and change.action in (Action.ADOPT, Action.IMPORT):
         return rules.diagnose(change, _adoption_warnings(), Severity.WARNING)
     if change.action not in (Action.CREATE, Action.UPDATE) or not _sends(change):

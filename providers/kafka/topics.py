@@ -17,7 +17,7 @@ from kafkaform.provider.contract import ResourceType
 
 from . import moves, rules
 from .canonical import config_map
-from .configs import config_of, target_config, update_step
+from .configs import config_of, declared_only, target_config, update_step
 from .steps import MAX_RECORDS, SILENT, all_paths, make_step, paths_below
 
 KIND = "kafka_topic"
@@ -326,5 +326,6 @@ TYPE = ResourceType(
     check=_check,
     steps=_steps,
     import_key=_import_key,
+    ours=declared_only,
     protect=True,
 )

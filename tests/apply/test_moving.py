@@ -51,6 +51,16 @@ def test_another_change_of_it_says_that_it_moves() -> None:
     assert change.notes == (f"moving since run {done.run}",)
 
 
+def test_another_change_of_it_is_silent_about_a_move_that_has_ended() -> None:
+    """Nothing of the object is unresolved: the plan tells once that the move has ended."""
+    where, _ = moving()
+    arrive(where)
+    after = plan(where, desired(box("x", None, "fragile")))
+    [change] = after.changes
+    assert [item.path for item in change.paths] == [("label",)] and change.notes == ()
+    assert [item.note for item in after.pending] == ["it has ended; the next apply records that"]
+
+
 def test_a_move_that_somebody_else_started_is_compared_with_too() -> None:
     """Where it goes is not what is declared, so the plan turns it round and says what runs."""
     where = built(HERE)

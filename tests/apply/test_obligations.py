@@ -150,7 +150,7 @@ def test_a_later_run_discharges_what_has_ended() -> None:
     [record] = where.records("discharged")
     assert record.body["discharges"] == where.records("obligation")[0].seq
     assert where.screen.notes == [
-        f"{KIND}.x: the move {TICKET} that run {first.run} started has ended."
+        f"{KIND}.x: the move of its replicas that run {first.run} started has ended."
     ]
     asked = where.cluster.requests["ListMoves"]
     apply(where, THERE)

@@ -34,13 +34,13 @@ WISHES: dict[str, tuple[str, Desired]] = {
 }
 
 
-def died(said: Desired, api: str, mishap: Mishap) -> House:
+def died(said: Desired, api: str, mishap: Mishap, open_: int = 1) -> House:
     """A house where the run of this configuration died in its request of this API."""
     where = built(FIRST)
     where.cluster.faults.schedule(mishap, api)
     with pytest.raises(Killed):
         apply(where, said)
-    assert len(where.index.open_intents) == 1
+    assert len(where.index.open_intents) == open_
     return where
 
 
@@ -90,6 +90,8 @@ def test_a_safe_step_with_the_same_target_does_not_wait(what: str) -> None:
     assert complete(done) and where.clock.monotonic() - start < 1
     (result,) = where.screen.recoveries[0].closed
     assert result.outcome.fault is not None and result.outcome.fault.code == "SUPERSEDED"
+    [intent] = (r for r in where.records("intent") if r.run in where.screen.recoveries[0].runs)
+    assert intent.body["step"] == result.step.id
 
 
 @pytest.mark.parametrize("what", ["alter", "grow"])
@@ -168,6 +170,17 @@ def test_another_cluster_closes_nothing() -> None:
     assert len(where.index.open_intents) == 1 and where.row("a") is None
     where.cluster.id = ours
     assert complete(apply(where, said)) and where.row("a") is not None
+
+
+@pytest.mark.parametrize(("number", "named"), [(5, "kafka_topic.t4"), (7, " and 2 more")])
+def test_of_many_that_cannot_be_read_some_are_named(number: int, named: str) -> None:
+    """Five by their addresses, the others by their number."""
+    said = desired(*(topic(f"t{n}") for n in range(number)))
+    where = died(said, "CreateTopics", killed_after(), open_=number)
+    where.cluster.faults.schedule(refused(29), "DescribeTopics", times=10_000)
+    with pytest.raises(OutcomeUnknown) as left:
+        apply(where, said)
+    assert str(left.value).endswith(named) and "kafka_topic.t5" not in str(left.value)
 
 
 def test_a_plan_shows_what_is_unresolved() -> None:

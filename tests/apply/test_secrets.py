@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from kafkaform.apply.secrets import resolve
 from kafkaform.core.address import parse_address
 from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Action, OutcomeStatus
@@ -146,6 +147,24 @@ def test_a_missing_secret_stops_before_anything_is_written(known: dict[str, str]
         apply(where, desired(login(2)))
     assert "P2" in refused.value.diagnostics[0].advice
     assert sent(where) == 1 and len(where.sink.records) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("admin", "Give the variable with KF_VAR_admin or a var file."),
+        (
+            'passwords["x"][0]',
+            'Give the variable passwords with its element ["x"][0]: KF_VAR_passwords or a var '
+            "file.",
+        ),
+    ],
+)
+def test_a_missing_variable_is_named_as_it_is_given(name: str, advice: str) -> None:
+    """A map is given whole, so the element that is missing is no part of the variable's name."""
+    with pytest.raises(ConfigurationError) as refused:
+        resolve([SecretRef("variable", name)], lambda _: None)
+    assert refused.value.diagnostics[0].advice == f"{advice} Nothing was sent."
 
 
 # ── an answer that never came ───────────────────────────────────────────────────────────

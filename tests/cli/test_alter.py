@@ -6,12 +6,14 @@ import json
 
 import pytest
 
+from kafkaform.cli.amendments import DRAFTS, wanted_of
 from kafkaform.cli.brackets import Pair, keys, pairs
 from kafkaform.cli.tree import commands
 from kafkaform.core.errors import UsageError
 
 from .bare import Bare
 from .folder import Folder
+from .here import Here
 from .terminal import Terminal
 
 APPROVED = "--auto-approve"
@@ -85,8 +87,12 @@ def test_a_topic_is_altered_shown_logged_and_described(orders: tuple[Bare, str])
     )  # fmt: skip
     assert "1 changed" in said.text
     assert "nobody can say whether" in said.err
-    assert f"CONFIGS FOR TOPIC {name}" in said.out
-    assert "retention.ms  = 6000" in said.out
+    shown = said.out.split(f"CONFIGS FOR TOPIC {name}")[1]
+    assert "retention.ms  = 6000" in shown and "max.message.bytes  = 2000" in shown
+    assert "Default config" not in shown and "compression.type" not in shown
+    all_of_them = f"kafkaform describe configs --entity-type topics --entity-name {name}"
+    assert all_of_them in shown
+    assert "compression.type" in bare.done(*all_of_them.split()[1:]).out
     config = bare.folder.config("orders")
     assert config["cleanup.policy"] == "compact,delete"
     assert config["max.message.bytes"] == "2000"
@@ -146,6 +152,26 @@ def test_what_is_refused(
     assert told in said
     assert not any(word in said for word in ("--expect", "--exclude", "kafkaform apply"))
     assert bare.folder.config("orders")["retention.ms"] == "604800000"
+
+
+@pytest.mark.parametrize("entity", list(DRAFTS))
+def test_who_is_not_named(here: Here, entity: str) -> None:
+    """Only where there is a default entity is its flag advised."""
+    said = here.fails("alter", entity, "--add-config", "a=1", "--bootstrap-server=127.0.0.1:1")
+    command = commands().commands["alter"].commands[entity]
+    flags = {flag for parameter in command.params for flag in parameter.opts}
+    assert f"no {entity} is named" in said
+    assert ("--entity-default" in said) == ("--entity-default" in flags)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "many", "NaN", "Infinity"])
+def test_a_limit_that_is_none(value: str) -> None:
+    """How a limit is lifted is said in flags: there is no config to leave it out of."""
+    with pytest.raises(UsageError) as caught:
+        wanted = wanted_of("user", ["ci"], [f"producer_byte_rate={value}"], [])
+        list(DRAFTS["user"](wanted, "ci"))
+    assert "character 1: producer_byte_rate is not a number above 0" in caught.value.message
+    assert "--delete-config producer_byte_rate lifts it" in caught.value.advice
 
 
 def test_a_topic_is_never_created(bare: Bare) -> None:
@@ -296,7 +322,9 @@ def test_configs_of_brokers_groups_and_subscriptions(bare: Bare) -> None:
         said = bare.done("alter", *who, APPROVED, "--add-config", config)
         assert f"{key}  = {value}" in said.out, kind
         said = bare.done("alter", *who, APPROVED, "--delete-config", key)
-        assert f"{key}  = {value}" not in said.out.split("CONFIGS FOR")[1]
+        after = said.out.split("CONFIGS FOR")[1]
+        assert f"{key}  = {value}" not in after
+        assert len(after.splitlines()) < 20, kind
         assert "not yet visible" not in said.err
 
 

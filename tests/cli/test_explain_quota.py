@@ -29,6 +29,15 @@ def test_without_the_right_no_limit_is_guessed(folder: Folder) -> None:
     assert "grant DescribeConfigs on Cluster" in said and "no limit" not in said
 
 
+def test_a_principal_is_no_user(folder: Folder) -> None:
+    """`User:ci` has no limits of its own, so the answer comes with a warning, and `ci` without."""
+    asked = ("explain", "quota", "--client-id", "app", "--json", "--user")
+    said = folder.done(*asked, "User:ci")
+    assert "take the name without User:" in said.text and 'write "ci"' in said.text
+    assert said.lines[0]["user"] == "User:ci"
+    assert folder.done(*asked, "ci").err == ""
+
+
 def test_programs_get_the_same(folder: Folder) -> None:
     """All levels and all keys as one document, with or without a configuration."""
     asked = ("explain", "quota", "--user", folder.prefix, "--client-id", folder.prefix, "--json")

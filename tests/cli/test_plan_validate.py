@@ -18,6 +18,15 @@ resource "kafka_acl" "read" {{
 }}
 """
 
+USER = """
+resource "kafka_user_scram_credential" "new" {{
+  username            = "{prefix}new"
+  scram_mechanism     = "SCRAM-SHA-256"
+  password            = secret_env("NEW_PASSWORD")
+  password_wo_version = 1
+}}
+"""
+
 
 def test_each_change_shows_how_it_was_checked(folder: Folder) -> None:
     """A topic by the broker, an ACL here, and what depends on them later; nothing is written."""
@@ -74,6 +83,19 @@ def test_all_missing_rights_are_told_before_anything_is_sent(folder: Folder) -> 
     finally:
         take_back()
         folder.connect()
+
+
+def test_a_secret_that_is_not_there_is_told_as_an_apply_tells_it(folder: Folder) -> None:
+    """The plan and its evidence are shown, and both commands end with 1 and the same advice."""
+    folder.write("user.kf.hcl", USER.format(prefix=folder.prefix))
+    folder.monkeypatch.delenv("NEW_PASSWORD", raising=False)
+    for command in (("plan", "--validate"), ("apply", "-auto-approve")):
+        said = folder.fails(1, *command)
+        assert "1 to add" in said
+        assert "The secret env:NEW_PASSWORD is not there or empty" in said
+        assert "Set the environment variable NEW_PASSWORD. Nothing was sent." in said
+    folder.monkeypatch.setenv("NEW_PASSWORD", "hush-hush")
+    assert "hush-hush" not in folder.done("plan", "--validate").text
 
 
 def test_an_empty_plan_has_nothing_to_check(folder: Folder) -> None:

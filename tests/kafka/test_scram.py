@@ -137,6 +137,15 @@ def test_iterations_out_of_bounds_are_refused_beforehand(iterations: int, fine: 
     assert [item.severity for item in found] == ([] if fine else [Severity.ERROR])
 
 
+@pytest.mark.parametrize(("name", "warned"), [("User:ci", 1), ("ci", 0), ("x-User:ci", 0)])
+def test_a_principal_as_the_username_is_a_warning(name: str, warned: int) -> None:
+    """It is a legal name, but nobody logs in with it; one that goes is nobody's mistake."""
+    found = scram.TYPE.check(new(name), FACTS)
+    assert [item.severity for item in found] == [Severity.WARNING] * warned
+    assert all('write "ci"' in item.advice for item in found)
+    assert scram.TYPE.check(gone(name), FACTS) == ()
+
+
 def test_an_adoption_says_that_the_password_stays() -> None:
     """Nobody can read whether it is the declared one."""
     same = credential("ci")

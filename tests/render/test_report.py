@@ -33,7 +33,7 @@ def test_the_table_says_what_happened_why_and_what_next() -> None:
         "  skipped  - kafka_topic.legacy"
         "  not sent, because what it depends on was not applied\n"
         "  started  ~ kafka_topic.wide"
-        "  it goes on in the background; the next apply says how it stands (move-1)\n"
+        "  the move of its replicas goes on in the background; the next apply says how it stands\n"
         "  applied  + kafka_topic.payments\n"
         "\n"
         "Run: run-42\n"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import glob
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from kafkaform_providers.kafka.describe_configs import own
 from kafkaform_providers.kafka.describe_source import Wanted as Described
 
 from ...core.canonical import dumps
@@ -17,6 +19,7 @@ from ...core.errors import UsageError
 from ...core.value import FrozenMap
 from ...plan.model import Options, Plan
 from ...render.documents import lines
+from ...render.text import inline
 from ..altering import make_plan, workspace
 from ..amendments import Wanted, wanted_of
 from ..applying import apply
@@ -262,7 +265,23 @@ def _alter(way: Way, doing: Doing, wanted: Wanted) -> None:
             if doing.json:
                 console.out(dumps(document))
             else:
-                console.lines(["", *lines(document, terminal_width(console))])
+                console.lines(["", *_told(document, terminal_width(console))])
+
+
+def _told(document: FrozenMap, width: int | None) -> list[str]:
+    """The document for people: of configs what is set on the object itself, and how to see all,
+    because a broker has hundreds."""
+    if document["kind"] != "configs":
+        return list(lines(document, width))
+    kept = own(document)
+    told = list(lines(kept, width))
+    if kept != document:
+        kind, names = document["entity_type"], [one["name"] for one in document["entities"]]
+        named = " ".join(f"--entity-name {shlex.quote(name)}" for name in names)
+        told.append(
+            inline(f"All of them: `kafkaform describe configs --entity-type {kind} {named}`.")
+        )
+    return told
 
 
 def _maker(wanted: Wanted) -> Callable[[Scene, Connection, Wanted], Plan]:

@@ -81,7 +81,8 @@ def access(
     kind, name = _resource(names)
     wanted = Wanted(kind, name, _operations(kind, operation), _principal(principal), _host(host))
     sweep, facts = _read(way)
-    document = explain(access_of(sweep, facts, super_user or None, allow_if_no_acl), wanted)
+    known = access_of(sweep, facts, super_user or None, allow_if_no_acl)
+    document = explain(known, wanted, facts.scope_id)
     if json:
         way.console.out(dumps(document))
     else:

@@ -8,11 +8,14 @@ import typer
 
 from kafkaform_providers.kafka import quotas
 from kafkaform_providers.kafka.quota_story import Client, explain
+from kafkaform_providers.kafka.rules import plain_name_faults
 
 from ...core.canonical import dumps
+from ...core.diagnostics import Diagnostic, Severity
 from ...core.errors import KafkaformError, UsageError
 from ...core.resource import Depth
 from ...render.limits import lines
+from ...render.text import inline
 from ..connection import Way, connects
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document.")]
@@ -37,6 +40,12 @@ def quota(
     All eight levels are shown, and which one applies.
     """
     client = _client(user, client_id, ip)
+    way.console.diagnostics(
+        tuple(
+            Diagnostic(Severity.WARNING, f"--user {inline(text)}", advice=inline(f"{advice}."))
+            for text, advice in plain_name_faults(user or "")
+        )
+    )
     with way.session() as session:
         sweep, facts = session.sweep(quotas.KIND, Depth.FULL), session.facts
     if sweep.coverage.fault is not None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ...apply.preflight import refuse
+from ...apply.secrets import in_plan, resolve
 from ...core.errors import StorageError
 from ...plan.codec import encode
 from ...plan.model import Mode, Options, Plan
@@ -93,6 +94,7 @@ def plan(
         shown.plan(made)
         if verdicts is not None:
             shown.validated(made, verdicts)
+            resolve(in_plan(made), space.configuration.secret)
             refuse(verdicts, {s.id: s for change in made.effective for s in change.steps})
         _save(made, out, comment)
         if out is not None:

@@ -7,6 +7,7 @@ leaves out is not there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from sys import intern
 
 from kafkaform.core.resource import (
     Coverage,
@@ -95,12 +96,12 @@ def row_of(acl: Acl) -> AclRow:
 
 def _acl(row: AclRow) -> Acl:
     return Acl(
-        row.principal,
-        row.host,
+        intern(row.principal),
+        intern(row.host),
         _OPERATION.get(row.operation, str(row.operation)),
         _PERMISSION.get(row.permission, str(row.permission)),
         _RESOURCE.get(row.resource_type, str(row.resource_type)),
-        row.resource_name,
+        intern(row.resource_name),
         _PATTERN.get(row.pattern_type, str(row.pattern_type)),
     )
 

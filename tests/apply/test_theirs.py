@@ -1,0 +1,117 @@
+"""What others have set on an object that is ours stays theirs: the state does not record it, and
+letting the object go removes only what the state records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from kafkaform.core.change import Action
+from kafkaform.core.resource import Identity, Observed
+from kafkaform.core.value import FrozenMap
+from tests.model.test_worlds import Simulated, simulated
+from tests.model.worlds import KAFKA, Thing
+
+OURS, THEIRS = {"background.threads": "11"}, {"log.cleaner.threads": "2"}
+TOPIC = {"kafka_topic": {"t": {"name": "t0", "partitions": 1}}}
+GROUP = {"consumer.session.timeout.ms": "50000", "consumer.heartbeat.interval.ms": "6000"}
+
+
+@pytest.fixture
+def town() -> Simulated:
+    return simulated()
+
+
+def declare(town: Simulated, resources: Mapping[str, Any]) -> None:
+    provider = {"kafka": {"bootstrap_servers": ["localhost:9092"], "operation_timeout": 4}}
+    town.declare(json.dumps({"provider": provider, "resource": {**TOPIC, **resources}}))
+
+
+def live(town: Simulated, kind: str, key: str) -> FrozenMap | None:
+    """The config of an object, None if it is not there."""
+    identity = Identity(KAFKA, kind, key)
+    seen = town.others.session.read([identity])[identity]
+    return seen.attributes["config"] if isinstance(seen, Observed) else None
+
+
+def recorded(town: Simulated, kind: str, key: str) -> FrozenMap | None:
+    row = town.where.state.objects.get(Identity(KAFKA, kind, key))
+    return row.attributes["config"] if row else None
+
+
+def others_set(town: Simulated, kind: str, attributes: Mapping[str, Any]) -> None:
+    with town.hands():
+        assert town.others.put(Thing(kind, attributes))
+
+
+CASES = [
+    (
+        "kafka_cluster_config",
+        "default",
+        {"config": OURS, "config_mode": "additive"},
+        {"config": {**OURS, **THEIRS}},
+    ),
+    (
+        "kafka_group_config",
+        "g0",
+        {"group": "g0", "config": {**GROUP, "consumer.heartbeat.interval.ms": None}},
+        {"group": "g0", "config": GROUP},
+    ),
+    (
+        "kafka_quota",
+        "user=u0",
+        {"user": "u0", "config": {"producer_byte_rate": 1000, "consumer_byte_rate": None}},
+        {"user": "u0", "config": {"producer_byte_rate": 1000, "consumer_byte_rate": 5}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "key", "block", "whole"), CASES, ids=[c[0] for c in CASES])
+def test_only_what_is_ours_goes(
+    town: Simulated, kind: str, key: str, block: Mapping[str, Any], whole: Mapping[str, Any]
+) -> None:
+    """Declared, then added to by others, then no longer declared: their part is never recorded,
+    never drift, and outlives ours."""
+    mine = {k for k, v in block["config"].items() if v is not None}
+    declare(town, {kind: {"x": block}})
+    town.apply()
+    others_set(town, kind, whole)
+    assert not town.plan().changes
+    town.apply()
+    assert set(recorded(town, kind, key) or ()) == mine
+
+    declare(town, {})
+    [change] = town.plan().changes
+    assert change.action is Action.UPDATE
+    assert {path.path[1] for path in change.paths} == mine
+    town.apply()
+    assert set(live(town, kind, key) or ()) == set(whole["config"]) - mine
+    assert recorded(town, kind, key) is None
+    assert not town.plan().changes
+
+
+def test_all_of_it_goes_if_nobody_added_to_it(town: Simulated) -> None:
+    """Then it is a deletion like any other."""
+    declare(town, {"kafka_cluster_config": {"x": {"config": OURS}}})
+    town.apply()
+    declare(town, {})
+    [change] = town.plan().changes
+    assert change.action is Action.DELETE
+    town.apply()
+    assert live(town, "kafka_cluster_config", "default") is None
+
+
+def test_what_an_adoption_keeps_for_one_plan_is_ours(town: Simulated) -> None:
+    """An authoritative block takes the whole object over: the next plan removes the rest, and
+    does not call it somebody's change."""
+    others_set(town, "kafka_cluster_config", {"config": {**OURS, **THEIRS}})
+    block = {"config": OURS, "lifecycle": {"adopt": True}}
+    declare(town, {"kafka_cluster_config": {"x": block}})
+    town.apply()
+    assert set(recorded(town, "kafka_cluster_config", "default") or ()) == {*OURS, *THEIRS}
+    [change] = town.plan().changes
+    assert [path.path for path in change.paths] == [("config", "log.cleaner.threads")]
+    assert not change.drift
