@@ -13,7 +13,6 @@ from ..apply.execute import Run, execute
 from ..apply.freshness import refuse_if_stale, refuse_unproven_deletes
 from ..apply.judge import untellable
 from ..apply.ledger import Ledger
-from ..apply.obligations import told
 from ..apply.preflight import checked, refuse
 from ..apply.recover import World, recover
 from ..apply.report import Report, Result, Work
@@ -44,7 +43,7 @@ from ..plan.codec import from_data, to_data
 from ..plan.model import Mode, Plan
 from ..plan.observe import Look
 from ..provider.contract import Session
-from ..render.text import count, inline
+from ..render.text import count
 from ..state.edit import with_outputs
 from .choosing import choose, resumed
 from .configuration import recorded_outputs
@@ -168,7 +167,7 @@ def _apply(scene: Scene) -> Applied:
 
 def _tell(screen: Screen, work: Iterable[Work]) -> None:
     for item in work:
-        screen.note(inline(told(item)))
+        screen.stands(item)
 
 
 # ── before the first send ───────────────────────────────────────────────────────────────

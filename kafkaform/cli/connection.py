@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +22,7 @@ from ..core.canonical import digest
 from ..core.dataclass import dataclass, field
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
 from ..core.errors import ConfigurationError, KafkaformError, UsageError
-from ..core.resource import Desired, ProviderConfig
+from ..core.resource import ProviderConfig
 from ..provider.contract import Provider, Secrets, Session
 from ..provider.registry import Registry
 from .bundles import takes
@@ -192,7 +192,12 @@ def configured(flags: Flags) -> Connection:
             "Give --bootstrap-server HOST:PORT (and --command-config FILE), or change to a "
             "folder with a configuration.",
         )
-    settings = _settings(configuration, flags.provider)
+    # Data sources come after provider blocks, so none is read: a cluster can be looked at while
+    # another one is down, or while a right for one of them is missing.
+    desired = configuration.evaluated(ask=False).desired
+    if has_errors(desired.diagnostics):
+        raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
+    settings = _chosen(desired.providers, flags.provider)
     # Loading what resolves secrets also loads the plan; flags alone do not need it.
     from ..apply.secrets import references, resolve
 
@@ -200,31 +205,7 @@ def configured(flags: Flags) -> Connection:
     return Connection(registry.load(settings.name), settings, secrets, configuration)
 
 
-def _settings(configuration: Configuration, wanted: str | None) -> ProviderConfig:
-    """What the provider block says. Data sources are read only if it needs one, because a
-    cluster can be looked at while another, or a right for a data source, is missing."""
-    first = configuration.evaluated(ask=False)
-    _refuse_faults(first.desired)
-    instance = _chosen(first.run.providers, wanted)
-    found = first.run.providers[instance]
-    if found is not None:
-        return found
-    try:
-        desired = configuration.desired()
-    finally:
-        configuration.asking.close()
-    _refuse_faults(desired)
-    return desired.providers[instance]
-
-
-def _refuse_faults(desired: Desired) -> None:
-    if has_errors(desired.diagnostics):
-        raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
-
-
-def _chosen(providers: Iterable[str], wanted: str | None) -> str:
-    """The name of the instance that is meant. Raises UsageError."""
-    providers = tuple(providers)
+def _chosen(providers: Mapping[str, ProviderConfig], wanted: str | None) -> ProviderConfig:
     listed = ", ".join(sorted(providers))
     if wanted is not None:
         if wanted not in providers:
@@ -232,7 +213,7 @@ def _chosen(providers: Iterable[str], wanted: str | None) -> str:
                 f"the configuration has no provider instance {wanted!r}",
                 suggest(wanted, providers) or f"There are: {listed or 'none'}.",
             )
-        return wanted
+        return providers[wanted]
     if len(providers) != 1:
         raise UsageError(
             f"the configuration has {len(providers)} provider instances",
@@ -240,7 +221,7 @@ def _chosen(providers: Iterable[str], wanted: str | None) -> str:
             if providers
             else "Add a provider block, or give --bootstrap-server HOST:PORT.",
         )
-    return providers[0]
+    return next(iter(providers.values()))
 
 
 # ── the command line ────────────────────────────────────────────────────────────────────

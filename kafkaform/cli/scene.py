@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ..apply.ledger import Ledger
 from ..apply.recover import Recovered
-from ..apply.report import Report
+from ..apply.report import Report, Work
 from ..audit.index import Index
 from ..core.change import Outcome
 from ..core.dataclass import dataclass, replace
@@ -54,6 +54,8 @@ class Screen(Protocol):
     def approve(self, plan: Plan) -> bool: ...
 
     def note(self, text: str) -> None: ...
+
+    def stands(self, work: Work) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 import typer
 
 from .. import __version__
+from ..apply.obligations import told
 from ..apply.recover import SUPERSEDED, Recovered
-from ..apply.report import Report, Result
+from ..apply.report import Report, Result, Work
 from ..apply.verify import Invisible
 from ..core.change import Verdict
 from ..core.clock import SystemClock
@@ -89,6 +90,9 @@ class TextScreen:
         self.clear()
         self.console.note(text)
 
+    def stands(self, work: Work) -> None:
+        self.note(inline(told(work)))
+
     def result(self, report: Report, run: str) -> None:
         self.clear()
         pairs = ((r.change, r.outcome) for r in report.results)
@@ -139,6 +143,10 @@ class JsonScreen:
 
     def note(self, text: str) -> None:
         self._put(stream.log(text))
+
+    def stands(self, work: Work) -> None:
+        ticket = work.obligation.body["ticket"]
+        self._put(stream.log(inline(told(work))) | {"kafkaform": {"ticket": ticket}})
 
     def result(self, report: Report, run: str) -> None:
         for result in report.results:

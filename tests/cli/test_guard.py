@@ -275,7 +275,11 @@ def test_explain_names_the_acl_that_decides(acls: Acls) -> None:
     said = acls.folder.done("explain", "access", *asked).out
     assert f"allowed  Allow Read for {acls.app} on Topic {topic}" in said
     assert "2 ACLs of this resource" in said
-    (answer,) = answers(explained(acls.folder, *asked))
+    document = explained(acls.folder, *asked)
+    assert document["kind"] == "access_explanation"
+    assert document["format_version"] == "1.0"
+    assert document["cluster_id"] == acls.folder.broker.cluster_id
+    (answer,) = answers(document)
     assert (answer["verdict"], answer["rule"], answer["operation"]) == (
         "allowed",
         "acl",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 import pytest
@@ -10,10 +11,11 @@ from kafkaform.apply.ledger import bookkeeping
 from kafkaform.apply.recover import SUPERSEDED, Recovered
 from kafkaform.apply.report import Result
 from kafkaform.cli.console import Console
-from kafkaform.cli.screen import TextScreen
+from kafkaform.cli.screen import JsonScreen, TextScreen
 from kafkaform.core.change import Action, Change, Outcome, OutcomeStatus
 from kafkaform.core.resource import Fault, FaultClass
-from tests.model.engine import identity
+from tests.apply.moves import THERE, TICKET, arrive, moving
+from tests.model.engine import apply, identity
 
 GONE = Fault(SUPERSEDED, "the plan that follows asks for the same", FaultClass.NOT_APPLIED)
 LOST = Fault("NO_ANSWER", "it did not happen", FaultClass.NOT_APPLIED)
@@ -61,3 +63,18 @@ def test_many_that_ended_alike_are_one_line(
 def test_five_are_not_many(capsys: pytest.CaptureFixture[str]) -> None:
     """Each of them still has its line."""
     assert len(told(capsys, *closed("abcde", GONE), runs=("R",))) == 5
+
+
+def test_only_programs_read_the_ticket_of_a_move(capsys: pytest.CaptureFixture[str]) -> None:
+    """People read what moved, in words; a program finds its obligation in the audit log."""
+    where, first = moving()
+    arrive(where)
+    apply(where, THERE)
+    [work] = where.screen.recoveries[0].work
+    sentence = f"the move of its replicas that run {first.run} started has ended."
+    TextScreen(Console.standard()).stands(work)
+    JsonScreen(Console.standard()).stands(work)
+    text, data = capsys.readouterr()[::-1]
+    assert sentence in text and TICKET not in text
+    line = json.loads(data)
+    assert sentence in line["@message"] and line["kafkaform"] == {"ticket": TICKET}

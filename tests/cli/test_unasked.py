@@ -19,12 +19,6 @@ resource "kafka_topic" "same" {
   partitions = 1
 }
 """
-NEEDED = """
-data "kafka_topics" "here" {}
-locals {
-  patience = length(data.kafka_topics.here.list) < 0 ? "1s" : "6s"
-}
-"""
 
 
 def second(folder: Folder, alias: str, more: tuple[str, str]) -> None:
@@ -55,15 +49,14 @@ def test_a_cluster_that_is_down_stops_nobody_who_looks_at_another(
     assert "Error" not in said.text and said.out
 
 
-def test_a_provider_block_that_needs_a_data_source_gets_its_answer(folder: Folder) -> None:
-    """Only the block that is chosen counts: the other one is read without asking."""
-    second(folder, "patient", ('"5s"', "local.patience"))
-    folder.write("main.kf.hcl", NEEDED)
-    said = folder.done("describe", "cluster", "--provider=kafka.patient")
-    assert folder.broker.cluster_id in said.out
-
-
-def test_faults_are_still_told(folder: Folder) -> None:
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("locals {\n  a = local.b\n}\n", "main.kf.hcl:2:"),
+        ('data "kafka_topics" "x" {\n  nme = "a"\n}\n', 'Did you mean "name"?'),
+    ],
+)
+def test_faults_are_still_told(folder: Folder, text: str, told: str) -> None:
     """A configuration that is wrong is not used, although nothing is asked."""
-    folder.write("main.kf.hcl", "locals {\n  a = local.b\n}\n")
-    assert "main.kf.hcl:2:" in folder.fails(1, "describe", "brokers")
+    folder.write("main.kf.hcl", text)
+    assert told in folder.fails(1, "describe", "brokers")

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from kafkaform.apply.obligations import told
 from kafkaform.apply.recover import Recovered
+from kafkaform.apply.report import Work
 from kafkaform.audit.chain import verify
 from kafkaform.audit.event import Record
 from kafkaform.audit.index import Index
@@ -232,6 +234,9 @@ class Screen:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def stands(self, work: Work) -> None:
+        self.notes.append(told(work))
 
 
 @dataclass(frozen=True, slots=True)
