@@ -232,6 +232,7 @@ def _check(change: Change, _: Facts) -> Diagnostics:
     return (
         *rules.diagnose(change, faults),
         *rules.diagnose(change, _address_warnings(entity), Severity.WARNING),
+        *rules.diagnose(change, rules.plain_name_faults(entity.get(USER) or ""), Severity.WARNING),
     )
 
 

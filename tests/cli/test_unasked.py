@@ -19,34 +19,26 @@ resource "kafka_topic" "same" {
   partitions = 1
 }
 """
-
-
-def second(folder: Folder, alias: str, more: tuple[str, str]) -> None:
-    """A second provider block, like the first one but for one text."""
-    block = (folder.path / "provider.kf.hcl").read_text()
-    block = block.replace("{", f'{{\n  alias = "{alias}"', 1)
-    assert more[0] in block
-    folder.write(f"{alias}.kf.hcl", block.replace(*more))
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        ["describe", "brokers"],
-        ["explain", "config", "cluster", "message.max.bytes"],
-        ["shell"],
-    ],
+LOOKING = (
+    ["describe", "brokers"],
+    ["explain", "config", "cluster", "message.max.bytes"],
+    ["shell"],
 )
-def test_a_cluster_that_is_down_stops_nobody_who_looks_at_another(
-    folder: Folder, line: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A data source of the other one is never asked, whatever depends on it."""
-    second(folder, "down", (folder.broker.bootstrap, NOBODY))
-    folder.write("main.kf.hcl", ELSEWHERE)
 
-    monkeypatch.setattr("sys.stdin", io.StringIO("describe brokers\n"))
-    said = folder.done(*line, "--provider=kafka")
-    assert "Error" not in said.text and said.out
+
+def test_a_cluster_that_is_down_stops_nobody_who_looks_at_another(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan needs the data source of the other one; to describe, to explain and to type
+    commands does not."""
+    block = (folder.path / "provider.kf.hcl").read_text()
+    down = block.replace("{", '{\n  alias = "down"', 1).replace(folder.broker.bootstrap, NOBODY)
+    folder.write("down.kf.hcl", down)
+    folder.write("main.kf.hcl", ELSEWHERE)
+    assert "data.kafka_topics.there cannot be read" in folder.fails(1, "plan")
+    for line in LOOKING:
+        monkeypatch.setattr("sys.stdin", io.StringIO("describe cluster\n"))
+        assert folder.done(*line, "--provider=kafka").out, line
 
 
 @pytest.mark.parametrize(
