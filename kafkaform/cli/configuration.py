@@ -30,6 +30,7 @@ from ..language.functions import function_table
 from ..language.variables import resolve
 from ..provider.contract import Provider, Session
 from ..provider.registry import Registry
+from ..syntax.nodes import File
 from .asking import Asking
 from .reading import read_folder, root_of
 from .requirements import unmet
@@ -113,12 +114,29 @@ class Configuration:
             self.texts.update(resolved.secrets)
         return self.texts.get(name)
 
+    def lighter(self) -> Configuration:
+        """What is asked for once everything is evaluated: the variables, for their secrets. The
+        blocks of ten thousand objects take more room than the objects."""
+        files = tuple(map(_variables_alone, self.tree.configuration))
+        return replace(
+            self, tree=replace(self.tree, configuration=files, modules={}), asking=Asking(_nobody)
+        )
+
     def settled(self, desired: Desired, sessions: Mapping[str, Session]) -> Desired:
         """The same with what servers show by now: outputs that waited for it, rules that did."""
         if not desired.settles:
             return desired
         again = self.desired(computed=_computed(desired, sessions))
         return replace(desired, outputs=again.outputs, diagnostics=again.diagnostics)
+
+
+def _nobody(config: ProviderConfig) -> Session:
+    raise AssertionError(f"data of {config.instance} is asked for after it was read")
+
+
+def _variables_alone(file: File) -> File:
+    blocks = tuple(block for block in file.body.blocks if block.type == "variable")
+    return replace(file, body=replace(file.body, attributes={}, blocks=blocks))
 
 
 def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Configuration:

@@ -6,6 +6,7 @@ nowhere below.
 
 from __future__ import annotations
 
+import gc
 import getpass
 import os
 import re
@@ -38,6 +39,9 @@ AUDIT_FILE = "kafkaform.audit.jsonl"
 HIDDEN_SETTINGS = re.compile(r"password|secret|key|token|passphrase", re.IGNORECASE)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
 _UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+MANY = 5_000
+"""Objects from which on the room that their blocks take matters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +78,11 @@ def open_store(state_file: Path | None = None) -> Store:
     return Store(folder, LocalBackend(path), LocalSink(log))
 
 
-def open_workspace(inputs: Inputs, state_file: Path | None = None) -> Workspace:
-    """Read and evaluate the configuration of the current folder.
+def open_workspace(
+    inputs: Inputs, state_file: Path | None = None, *, whole: bool = False
+) -> Workspace:
+    """Read and evaluate the configuration of the current folder. whole: keep all of its blocks,
+    for who wants to look at them again.
 
     Raises ConfigurationError with every fault that was found.
     """
@@ -89,6 +96,10 @@ def open_workspace(inputs: Inputs, state_file: Path | None = None) -> Workspace:
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
+    if not whole and not desired.settles:
+        configuration = configuration.lighter()
+        if len(desired.declared) >= MANY:
+            gc.collect()  # the blocks hold each other, so nobody else lets them go
     return Workspace(configuration, desired, providers, store.backend, store.sink, SystemClock())
 
 

@@ -98,7 +98,7 @@ def _import_all(
     wanted: Wanted, inputs: Inputs, state: Path | None, out: str, console: Console
 ) -> None:
     """Raises AppliedInPart after a listing that failed: what was read is written all the same."""
-    space = open_workspace(inputs, state)
+    space = open_workspace(inputs, state, whole=True)
     target = None if out == STDOUT else _target(space, Path(out))
     stock = take_stock(space, wanted)
     for gap in stock.gaps:
