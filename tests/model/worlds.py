@@ -138,7 +138,7 @@ def _quota(random: Random) -> Attributes:
         "consumer_byte_rate": [3000, 4000000],
         "request_percentage": [50, 12.5],
     }
-    limits = {"connection_creation_rate": [10, 20]} if "ip" in entity else rates
+    limits = {"connection_creation_rate": [1000, 2000]} if "ip" in entity else rates
     return {**entity, "config": some(random, limits, 1)}
 
 
