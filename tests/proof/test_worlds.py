@@ -34,7 +34,7 @@ from tests.model.worlds import COMPOSITES, MAKERS, OPTIONS, PASSWORD, Outsider, 
 
 from .cluster import own_sandbox
 
-WORLDS = int(os.environ.get("KAFKAFORM_WORLDS", "15"))
+WORLDS = int(os.environ.get("KAFKAFORM_WORLDS", "8"))
 SEED = int(os.environ.get("KAFKAFORM_SEED", "20261121"))
 WRITES = ("Create", "Delete", "Alter", "IncrementalAlter")
 """How the names of requests begin that change something."""
