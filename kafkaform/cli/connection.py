@@ -158,8 +158,8 @@ def way(
     command_config: CommandConfig = None,
     client_property: ClientProperty = [],  # noqa: B006  # as typer wants lists
     provider: ProviderInstance = None,
-    var: Var = [],  # noqa: B006
-    var_file: VarFile = [],  # noqa: B006
+    var: Var = [],  # noqa: B006  # as typer wants lists
+    var_file: VarFile = [],  # noqa: B006  # as typer wants lists
     no_color: NoColor = False,
 ) -> Way:
     """The way that flags describe. Raises UsageError for two ways to name a cluster."""

@@ -216,8 +216,9 @@ def _target(declared: FrozenMap, seen: Observed | None, _: Facts, keep: bool) ->
 
 
 def _same(one: Value, other: Value) -> bool:
-    numbers = isinstance(one, int | Decimal) and isinstance(other, int | Decimal)
-    return numbers and isclose(float(one), float(other), rel_tol=TOLERANCE)  # type: ignore[arg-type]
+    if isinstance(one, int | Decimal) and isinstance(other, int | Decimal):
+        return isclose(float(one), float(other), rel_tol=TOLERANCE)
+    return False
 
 
 def _check(change: Change, _: Facts) -> Diagnostics:
