@@ -1,4 +1,5 @@
-"""The one place that sends. For each batch: intent durable → send → outcome durable → state.
+"""The one place that sends. For each batch: intent durable → lock still ours → send → outcome
+durable → state.
 
 Nothing is rolled back and nothing is repeated blindly. Independent steps go on after a failure,
 dependents are skipped; deletes of a provider instance wait until everything else there is
@@ -14,13 +15,14 @@ from functools import partial
 from ..core.change import Action, Batch, Change, Outcome, OutcomeStatus, Step
 from ..core.clock import Clock
 from ..core.dataclass import dataclass, field, replace
-from ..core.errors import KafkaformError, StorageError
+from ..core.errors import KafkaformError, Locked, StorageError
 from ..core.progress import Progress
 from ..core.progress import Report as ReportTo
 from ..core.resource import Fault, FaultClass
 from ..plan.lower import CREATING, DELETING, gates, lower, needs, placed
 from ..plan.model import Plan, Wave
 from ..provider.contract import ResourceType, Secrets, Session
+from ..state.backend import Held, Lease
 from .freshness import refuse_if_stale
 from .ledger import Ledger, bookkeeping
 from .obligations import follow_up
@@ -32,7 +34,8 @@ from .stop import Stop
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Everything that an apply works with. done: steps that a resumed run has applied."""
+    """Everything that an apply works with. lease: the lock that it holds; done: steps that a
+    resumed run has applied."""
 
     plan: Plan
     sessions: Mapping[str, Session]
@@ -42,6 +45,7 @@ class Run:
     clock: Clock
     stop: Stop
     report: ReportTo
+    lease: Lease = Held()
     done: Mapping[str, Outcome] = field(default_factory=dict)
 
 
@@ -234,9 +238,7 @@ def _once(
     """Intent, send, settle, record. Whatever ends it early, `results` says what is known."""
     session = run.sessions[batch.instance]
     planned = [Result(*pairs[s.id], _in_flight(s.id), attempt) for s in batch.steps]
-    _note(results, planned)
-    with run.stop.writing():
-        run.ledger.intend(run.plan, planned)
+    _intend(run, planned, results, patience(session.facts))
     started = run.clock.monotonic()
     outcomes = session.apply(batch, run.secrets)
     taken = int((run.clock.monotonic() - started) * 1000)
@@ -251,6 +253,22 @@ def _once(
     settled = settle(unclear, session, run.types, deadline, run.clock)
     _record(run, settled, results)
     return (*clear, *settled)
+
+
+def _intend(
+    run: Run, planned: Sequence[Result], results: dict[str, Result], seconds: float
+) -> None:
+    """Make the intents durable, and be sure that nobody else may write for so long. Raises Locked
+    if somebody does; then nothing is sent, and whoever has the lock now closes the intents."""
+    _note(results, planned)
+    try:
+        with run.stop.writing():
+            run.ledger.intend(run.plan, planned)
+        run.lease.ensure(seconds)
+    except Locked as error:
+        unsent = [replace(p, outcome=skipped(p.step.id, error.message)) for p in planned]
+        _note(results, unsent)
+        raise
 
 
 def _record(run: Run, ended: Sequence[Result], results: dict[str, Result]) -> None:

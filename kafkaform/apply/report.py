@@ -11,6 +11,7 @@ from ..core.errors import (
     AppliedInPart,
     Interrupted,
     KafkaformError,
+    Locked,
     OutcomeUnknown,
 )
 from .judge import untellable
@@ -76,7 +77,7 @@ class Report:
 
     def error(self, command: str = "apply") -> KafkaformError | None:
         """What the command ends with, or None: interrupted, refused, unknown, in part."""
-        if isinstance(self.stopped, Interrupted):
+        if isinstance(self.stopped, (Interrupted, Locked)):
             return self.stopped
         unknown = self.count(OutcomeStatus.UNKNOWN)
         if unknown:

@@ -17,6 +17,7 @@ from ..apply.preflight import checked, refuse
 from ..apply.recover import World, recover
 from ..apply.report import Report, Result, Work
 from ..apply.secrets import in_plan, resolve
+from ..apply.settle import patience
 from ..apply.stop import Stop, listening
 from ..apply.verify import verify
 from ..audit.event import (
@@ -32,9 +33,18 @@ from ..audit.event import (
 from ..audit.index import Index
 from ..audit.journal import Journal
 from ..core.change import Change, Outcome, OutcomeStatus, Verdict
+from ..core.clock import Clock
 from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostics
-from ..core.errors import Blocked, Interrupted, KafkaformError, OutcomeUnknown, PlanRefused
+from ..core.errors import (
+    Blocked,
+    Interrupted,
+    KafkaformError,
+    Locked,
+    OutcomeUnknown,
+    PlanRefused,
+)
+from ..core.progress import Message
 from ..core.resource import InstanceWorld
 from ..core.value import FrozenMap
 from ..plan.approval import change_digest
@@ -44,6 +54,7 @@ from ..plan.model import Mode, Plan
 from ..plan.observe import Look
 from ..provider.contract import Session
 from ..render.text import count
+from ..state.backend import Lease
 from ..state.edit import with_outputs
 from .choosing import choose, resumed
 from .configuration import recorded_outputs
@@ -69,7 +80,7 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
     went wrong while sending: that is in the report."""
     run = new_run_id()
     info = lock_info(run, ask.command, timestamp(space.clock.now()))
-    with space.backend.lock(info, ask.lock_timeout, space.clock):
+    with space.backend.lock(info, ask.lock_timeout, space.clock) as lease:
         space.backend.check_writable()
         space.sink.check_writable()
         loaded = space.backend.load()
@@ -80,8 +91,25 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
         journal = Journal(space.sink, space.clock, run, who(), state.lineage)
         ledger = Ledger(space.backend, journal, state, loaded.version, found.obligations)
         with connected(space, state, found, ask.instance) as sessions:
+            _let_settle(lease, found, sessions, space.clock, screen)
             found = _recovered(space, ask, found, ledger, sessions, screen)
-            return _apply(Scene(space, ask, screen, sessions, ledger, found, before.lineage))
+            scene = Scene(space, ask, screen, sessions, ledger, found, before.lineage, lease)
+            return _apply(scene)
+
+
+def _let_settle(
+    lease: Lease, found: Index, sessions: Mapping[str, Session], clock: Clock, screen: Screen
+) -> None:
+    """Whoever lost the lock may have sent something at its last moment: wait until the brokers
+    have answered or given up."""
+    if lease.taken_over is None or not found.open_intents or not sessions:
+        return
+    longest = max(patience(session.facts) for session in sessions.values())
+    left = lease.taken_over + longest - clock.monotonic()
+    if left > 0:
+        text = f"Waiting {left:.0f} s for what the run before may still have under way"
+        screen.progress(Message(text))
+        clock.sleep(left)
 
 
 def _recovered(
@@ -157,6 +185,7 @@ def _apply(scene: Scene) -> Applied:
             scene.space.clock,
             stop,
             scene.screen.progress,
+            scene.lease,
             chosen.done,
         )
         report = _verified(scene, job, execute(job))
@@ -304,7 +333,10 @@ def _verified(scene: Scene, job: Run, report: Report) -> Report:
 
 
 def _end(scene: Scene, plan: Plan, report: Report) -> Diagnostics:
-    """Outputs, the end of the run, and the state anchored at it; the rules that do not hold."""
+    """Outputs, the end of the run, and the state anchored at it; the rules that do not hold.
+    Whoever lost the lock writes nothing any more."""
+    if isinstance(report.stopped, Locked):
+        return ()
     scene.ledger.refresh(plan.changes)
     broken = _keep_outputs(scene, plan)
     counts = Counter(result.outcome.status.value for result in report.results)

@@ -16,6 +16,7 @@ from ..core.diagnostics import Diagnostics
 from ..core.progress import Report as ReportTo
 from ..plan.model import Options, Plan
 from ..provider.contract import Session
+from ..state.backend import Lease
 from ..state.model import State
 from .workspace import Workspace
 
@@ -84,6 +85,7 @@ class Scene:
     ledger: Ledger
     found: Index
     lineage: str
+    lease: Lease
 
     @property
     def planned(self) -> State:

@@ -20,6 +20,7 @@ from ..apply.secrets import references, resolve
 from ..audit.chain import glances
 from ..audit.event import decode
 from ..audit.index import Index, index
+from ..audit.sink import Sink
 from ..audit.sinks.local import LocalSink
 from ..core.clock import Clock, SystemClock
 from ..core.dataclass import dataclass
@@ -29,7 +30,7 @@ from ..core.resource import Desired
 from ..core.value import FrozenMap, SecretRef
 from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..provider.registry import Registry
-from ..state.backend import LockInfo
+from ..state.backend import Backend, LockInfo
 from ..state.backends.local import LocalBackend
 from ..state.model import State, new_state
 from .configuration import Configuration, Inputs, read_configuration
@@ -51,8 +52,8 @@ class Workspace:
     configuration: Configuration
     desired: Desired
     providers: Mapping[str, Provider]
-    backend: LocalBackend
-    sink: LocalSink
+    backend: Backend
+    sink: Sink
     clock: Clock
 
     @property
@@ -66,8 +67,8 @@ class Store:
     """The state and the log of a folder, without its configuration."""
 
     folder: Path
-    backend: LocalBackend
-    sink: LocalSink
+    backend: Backend
+    sink: Sink
 
 
 def open_store(state_file: Path | None = None) -> Store:
@@ -145,14 +146,14 @@ def display(space: Workspace) -> FrozenMap:
     )
 
 
-def read_log(sink: LocalSink, state: State | None) -> Index:
+def read_log(sink: Sink, state: State | None) -> Index:
     """The index of the whole log, every record checked. Raises StorageError if one is not what
     was written, or if the log lacks the record that the state is anchored at."""
     head = state.audit_head if state else None
     return index(glances(sink.lines(), sink.location, head), head)
 
 
-def first_state(sink: LocalSink) -> State:
+def first_state(sink: Sink) -> State:
     """The state where none was ever saved. Its lineage is the log's, if a run began one and
     ended before its first save; else it is empty, because nothing but an apply may name it."""
     line = next(iter(sink.lines()), None)

@@ -36,6 +36,30 @@ class Loaded:
     version: str | None
 
 
+class Lease(Protocol):
+    """The lock while it is held."""
+
+    @property
+    def taken_over(self) -> float | None:
+        """When the lease of a holder that never gave it back had ended, at the latest: seconds
+        on `Clock.monotonic`; None if the lock was free. What that holder sent just before may
+        still take effect, so nothing is recovered until that is over (architecture §4.7)."""
+
+    def ensure(self, seconds: float) -> None:
+        """Asked between an intent and its request: the lock stays ours for that long, whatever
+        others do. Raises Locked if that is not certain; then nothing may be sent any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A lock that the kernel or the process itself frees: it is ours until then."""
+
+    taken_over: float | None = None
+
+    def ensure(self, seconds: float) -> None:
+        """It cannot end while this process runs."""
+
+
 class Backend(Protocol):
     """Where one state lives.
 
@@ -47,7 +71,7 @@ class Backend(Protocol):
     def location(self) -> str:
         """How messages name the state."""
 
-    def lock(self, info: LockInfo, timeout: float, clock: Clock) -> AbstractContextManager[None]:
+    def lock(self, info: LockInfo, timeout: float, clock: Clock) -> AbstractContextManager[Lease]:
         """Hold the lock. timeout: seconds. Raises Locked naming who holds it."""
 
     def holder(self) -> LockInfo | None:

@@ -13,7 +13,7 @@ from kafkaform.audit.event import decode as decode_record
 from kafkaform.audit.sink import Torn
 from kafkaform.core.clock import Clock
 from kafkaform.core.errors import Locked, StorageError
-from kafkaform.state.backend import Loaded, LockInfo
+from kafkaform.state.backend import Held, Loaded, LockInfo
 from kafkaform.state.codec import decode, encode
 from kafkaform.state.model import State
 from kafkaform_providers.kafka.memory import Killed
@@ -64,12 +64,12 @@ class MemoryBackend:
         return "memory"
 
     @contextmanager
-    def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[None]:
+    def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[Held]:
         if self.held:
             raise Locked("somebody else holds the lock")
         self.held = True
         try:
-            yield
+            yield Held()
         finally:
             self.held = False
 

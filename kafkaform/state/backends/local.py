@@ -21,7 +21,7 @@ from ...core.clock import Clock
 from ...core.dataclass import dataclass
 from ...core.errors import Locked, StorageError
 from ...core.storage import refusal
-from ..backend import Loaded, LockInfo
+from ..backend import Held, Loaded, LockInfo
 from ..codec import decode, encode
 from ..model import State
 from . import files
@@ -57,7 +57,7 @@ class LocalBackend:
     # ── lock ────────────────────────────────────────────────────────────────────────────
 
     @contextlib.contextmanager
-    def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[None]:
+    def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[Held]:
         """Hold the lock. Raises Locked after `timeout` seconds, StorageError."""
         with _explained("cannot lock the state", self._lock_path):
             files.private_folder(self._folder)
@@ -67,7 +67,7 @@ class LocalBackend:
                 _write_owner(descriptor, info)
                 for leftover in files.leftovers(self.path):
                     leftover.unlink()
-            yield
+            yield Held()
         finally:
             with contextlib.suppress(OSError):  # the text is for people; closing frees the lock
                 os.ftruncate(descriptor, 0)

@@ -1,0 +1,1 @@
+"""The long form of the tests of durability: `make soak`."""
