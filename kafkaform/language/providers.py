@@ -18,6 +18,9 @@ from .faults import Deferred, Poisoned, Skipped, error
 Check = Callable[[FrozenMap], Sequence[tuple[str, Diagnostic]]]
 """What a schema cannot say of a provider block: (attribute, fault without a place)."""
 
+Connect = Callable[[str, FrozenMap], tuple[FrozenMap, Sequence[tuple[str, Diagnostic]]]]
+"""What an instance connects with, of what its block says, and what is refused."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProviderInfo:
@@ -25,6 +28,7 @@ class ProviderInfo:
 
     schema: ObjectSchema
     check: Check = lambda _: ()
+    connect: Connect = lambda _, config: (config, ())
 
 
 def configured(
@@ -47,8 +51,11 @@ def configured(
         return None
     if config is None:
         return None
-    for name, fault in info.check(config):
+    config, refused = info.connect(block.instance, config)
+    for name, fault in refused or info.check(config):
         report(_placed(name, fault, block, info.schema))
+    if refused:
+        return None
     return ProviderConfig(block.name, block.instance, config, place.range)
 
 
@@ -80,4 +87,7 @@ def unconfigured(
         )
     defaults: dict[str, Value] = {name: a.default for name, a in schema.attributes.items()}
     defaults.update(dict.fromkeys(schema.blocks))
-    return ProviderConfig(instance, instance, FrozenMap(defaults), place.range)
+    config, refused = info.connect(instance, FrozenMap(defaults))
+    for _, fault in refused:
+        report(replace(fault, range=place.range, excerpt=place.excerpt))
+    return ProviderConfig(instance, instance, config, place.range)

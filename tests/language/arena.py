@@ -16,6 +16,7 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,10 +25,14 @@ from typing import Any
 
 MEMORY_BYTES = 1 << 30
 """Of address space, of which the interpreter and its libraries take a part."""
-CPU_SECONDS, WALL_SECONDS = 10, 60
+CPU_SECONDS, WALL_SECONDS = 20, 90
 """When a child is ended by force; what it may take is for the tests to say."""
 SLOW, FAT = 5.0, 512
-"""Seconds on the processor and MiB that an attack may take."""
+"""Seconds on the processor, of a computer with nothing else to do, and MiB that an attack may
+take."""
+LAP, LAP_SECONDS = "- {a: b}\n" * 1_000, 0.05
+"""A text whose tokens pure Python finds, and how long that takes on such a computer: a busy one
+is slower at everything."""
 
 Command = tuple[tuple[str, ...], str]
 """Its words, and what is typed into it."""
@@ -78,6 +83,16 @@ class Arena:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait(timeout=WALL_SECONDS)
+
+
+def busy() -> float:
+    """How many times as long as on a computer with nothing else to do everything takes here."""
+    import yaml  # type: ignore[import-untyped]
+
+    begun = time.process_time()
+    found = sum(1 for _ in yaml.scan(LAP, Loader=yaml.SafeLoader))
+    assert found > len(LAP) / 2
+    return max(1.0, (time.process_time() - begun) / LAP_SECONDS)
 
 
 # ── in the process ──────────────────────────────────────────────────────────────────────

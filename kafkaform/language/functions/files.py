@@ -79,7 +79,7 @@ def file_functions(read: Read | None) -> tuple[Function, ...]:
             "The files below a folder that match a pattern with `*`, `**`, `?`, `[a-z]`, `{a,b}`.",
             partial(_names, read),
             (path, string("pattern")),
-            steps=300,
+            steps=600,
         ),
     )
 

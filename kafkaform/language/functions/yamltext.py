@@ -292,7 +292,7 @@ FUNCTIONS = (
         _yamldecode,
         (string(),),
         cost=40,
-        characters=0.4,
+        characters=0.2,
         steps=100,
     ),
     Function(
