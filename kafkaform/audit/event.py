@@ -15,8 +15,10 @@ from typing import Any
 from ..core import canonical
 from ..core.change import Outcome, PathChange, Verdict
 from ..core.dataclass import dataclass
+from ..core.redaction import clean
 from ..core.resource import Fault, Identity
 from ..core.value import FrozenMap, freeze
+from .line import Line, held
 from .sink import Torn
 
 
@@ -68,7 +70,7 @@ class Glance:
 
     __slots__ = ("_data", "hash", "kind", "line", "run", "seq")
 
-    def __init__(self, line: bytes, seq: int, run: str, kind: str, hash: str) -> None:
+    def __init__(self, line: Line, seq: int, run: str, kind: str, hash: str) -> None:
         self.line, self.seq, self.run, self.kind, self.hash = line, seq, run, kind, hash
         self._data: Mapping[str, Any] | None = None
 
@@ -83,7 +85,7 @@ class Glance:
 
     def whole(self) -> Record:
         """The record itself. Raises ValueError as `decode` does."""
-        return decode(self.line)
+        return decode(held(self.line))
 
     def forget(self) -> None:
         """Keep the line alone, which is a fraction of what was made of it."""
@@ -91,7 +93,7 @@ class Glance:
 
     def _parsed(self) -> Mapping[str, Any]:
         if self._data is None:
-            self._data = json.loads(self.line)
+            self._data = json.loads(held(self.line))
         return self._data
 
 
@@ -319,10 +321,13 @@ def _shown(attributes: FrozenMap, paths: Iterable[PathChange]) -> FrozenMap:
 
 
 def _error(fault: Fault | None) -> FrozenMap | None:
+    """A fault as it is recorded. Its message is foreign: a broker may repeat what it was sent. It
+    is cleaned before the record is hashed, because a record that cannot be written after a send
+    would leave an intent without its outcome."""
     if fault is None:
         return None
     return FrozenMap(
-        code=fault.code, message=fault.message, kind=fault.kind.value, where=fault.where
+        code=fault.code, message=clean(fault.message), kind=fault.kind.value, where=fault.where
     )
 
 

@@ -115,7 +115,7 @@ def pending(found: Index) -> tuple[Pending, ...]:
 def identity_of(record: Seen) -> Identity:
     """The object of an intent, outcome, recover or obligation record."""
     body = record.body
-    return Identity(intern(body["instance"]), intern(body["kind"]), body["key"])
+    return Identity(intern(body["instance"]), intern(body["kind"]), intern(body["key"]))
 
 
 def of_run(record: Seen) -> str:

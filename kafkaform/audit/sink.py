@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from ..core.dataclass import dataclass
+from .line import Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,9 @@ class Sink(Protocol):
     def location(self) -> str:
         """How messages name the log."""
 
-    def lines(self) -> Iterator[bytes]:
+    def lines(self) -> Iterator[Line]:
         """All whole lines without newlines, first one first; a torn last line is left out.
-        Memory is bounded. Raises StorageError."""
+        Memory is bounded: long lines are not held. Raises StorageError."""
 
     def last(self) -> bytes | None:
         """The last whole line, None if there is none."""

@@ -9,6 +9,7 @@ from .. import __version__
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..language.settings import Settings, settings
 from ..language.tree import Tree
+from .backendblock import backend_faults
 
 _OPERATOR = re.compile(r"^\s*(~>|=(?!=))")
 _PYTHON = {"~>": "~=", "=": "=="}
@@ -18,7 +19,7 @@ _PYTHON = {"~>": "~=", "=": "=="}
 def unmet(tree: Tree) -> Diagnostics:
     """Why the block's demands cannot be met; nothing if they are."""
     found, faults = settings(tree)
-    return (*faults, *_version_faults(found), *_backend_faults(found))
+    return (*faults, *_version_faults(found), *backend_faults(found))
 
 
 def _version_faults(found: Settings) -> Iterator[Diagnostic]:
@@ -49,14 +50,3 @@ def _version_faults(found: Settings) -> Iterator[Diagnostic]:
 def _python(constraint: str) -> str:
     text = _OPERATOR.sub(lambda match: _PYTHON[match[1]], constraint).strip()
     return text if text[:1] in "<>=!~" else f"=={text}"
-
-
-def _backend_faults(found: Settings) -> Iterator[Diagnostic]:
-    if found.backend is not None:
-        yield Diagnostic(
-            Severity.ERROR,
-            f'The backend "{found.backend}" is not supported',
-            "This version keeps its state in a file beside the configuration.",
-            range=found.range,
-            advice="Take the backend block out; --state names another file.",
-        )

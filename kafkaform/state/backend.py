@@ -77,6 +77,13 @@ class Backend(Protocol):
     def holder(self) -> LockInfo | None:
         """Who holds the lock now, None if nobody does."""
 
+    def break_lock(self, run: str) -> LockInfo:
+        """End the lock of a run that died before it could give it back; who held it. Raises
+        Locked if that run does not hold it, or must be ended instead."""
+
+    def probe(self) -> None:
+        """Prove that this place does what the above relies on. Raises StorageError."""
+
     def load(self) -> Loaded:
         """The state as it stands. Raises StorageError if it cannot be read or trusted."""
 

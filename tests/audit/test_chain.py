@@ -193,3 +193,12 @@ def test_heads_as_text() -> None:
     for text in ("", "7", "7:ab", f"x:{'ab' * 32}", f"7:{'zz' * 32}", f"-7:{'ab' * 32}"):
         with pytest.raises(ValueError, match="not a head"):
             parse_head(text)
+
+
+def test_several_anchors_are_held_to_in_one_pass(log: list[bytes]) -> None:
+    """Each head that is known from elsewhere must be in the log, and a log is read only once."""
+    first, last = head_of(log[:3]), head_of(log)
+    assert verify(iter(log), first, None, last).ok
+    assert verify(iter(log), Head(3, "0" * 64), last).seq == 3
+    assert verify(iter(log), first, Head(len(log), "0" * 64)).seq == len(log)
+    assert verify(iter(log[:-2]), last, first).seq == len(log) - 1

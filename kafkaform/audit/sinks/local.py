@@ -13,15 +13,19 @@ import os
 import secrets
 import stat
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from ...core.dataclass import dataclass, field
 from ...core.errors import StorageError
 from ...core.storage import refusal
+from ..line import Line, Long
 from ..sink import Torn
 
 CHUNK = 1 << 16
+LONG = 1 << 20
+"""Bytes from which on a line is not held."""
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 SMALLEST_ROOM = 1 << 20
 
@@ -43,15 +47,38 @@ class LocalSink:
 
     # ── reading ─────────────────────────────────────────────────────────────────────────
 
-    def lines(self) -> Iterator[bytes]:
+    def lines(self) -> Iterator[Line]:
         with self._explained("cannot read the audit log"):
             file = self._open_for_reading()
             if file is None:
                 return
             with file:
-                for line in file:
-                    if line.endswith(b"\n"):
-                        yield line[:-1]
+                while start := file.readline(LONG):
+                    line = start[:-1] if start.endswith(b"\n") else self._long(file, start)
+                    if line is not None:
+                        yield line
+
+    def _long(self, file: BinaryIO, start: bytes) -> Long | None:
+        """The line that begins so, read to its end; None if it was torn off."""
+        size, end = len(start), start[-CHUNK:]
+        first = file.tell() - size
+        while piece := file.readline(LONG):
+            size, end = size + len(piece), (end + piece)[-CHUNK:]
+            if piece.endswith(b"\n"):
+                return Long(size - 1, end[:-1], partial(self._part, first, size - 1))
+        return None
+
+    def _part(self, first: int, size: int) -> Iterator[bytes]:
+        """These bytes of the log, as far as they are there."""
+        with self._explained("cannot read the audit log"):
+            file = self._open_for_reading()
+            if file is None:
+                return
+            with file:
+                file.seek(first)
+                while piece := file.read(min(size, LONG)):
+                    size -= len(piece)
+                    yield piece
 
     def last(self) -> bytes | None:
         with self._explained("cannot read the audit log"):
@@ -78,14 +105,7 @@ class LocalSink:
 
     def _append(self, data: bytes) -> None:
         is_new = not self.path.exists()
-        descriptor = self._open_for_writing()
-        try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        _write_all(self._open_for_writing(), data)
         if is_new:
             _sync_folder(self.path.parent)
 
@@ -190,10 +210,18 @@ def _regular(descriptor: int) -> int:
 
 def _write_new(path: Path, data: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    with os.fdopen(os.open(path, flags, PRIVATE_FILE), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    _write_all(os.open(path, flags, PRIVATE_FILE), data)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    """Write, make durable, close."""
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _sync_folder(folder: Path) -> None:

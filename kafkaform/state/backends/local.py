@@ -7,6 +7,7 @@ file of its own that is never renamed, held with flock, so the kernel frees it h
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -92,6 +93,9 @@ class LocalBackend:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
         descriptor = os.open(self._lock_path, flags, files.PRIVATE_FILE)
         try:
+            # Its text is replaced: that of a file with another name would be somebody else's.
+            if os.fstat(descriptor).st_nlink > 1:
+                raise OSError(errno.EMLINK, "the file has another name (a hard link)")
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Who deletes the lock file meanwhile leaves us with a lock that nobody else meets.
             if os.path.samestat(os.fstat(descriptor), self._lock_path.lstat()):
@@ -118,6 +122,20 @@ class LocalBackend:
                     return _read_owner(file.read())
         return None
 
+    def break_lock(self, run: str) -> LockInfo:
+        """The kernel frees a lock whose process has ended, so there is nothing to release."""
+        holder = self.holder()
+        if holder is None:
+            raise Locked(f"{self.path}: nobody holds the lock")
+        raise Locked(
+            f"{self.path} is locked by {holder}: that process is alive",
+            f"End process {holder.pid} on {holder.host}; its lock is free in the same moment.",
+        )
+
+    def probe(self) -> None:
+        """What else it relies on are promises of the kernel; room and rights are asked for by
+        `check_writable`."""
+
     # ── load and save ───────────────────────────────────────────────────────────────────
 
     def load(self) -> Loaded:
@@ -143,11 +161,7 @@ class LocalBackend:
             files.reserve(self.path, needed)
 
     def rescue(self, state: State) -> str:
-        """Write the state to the system's folder for temporary files, else to the home folder."""
-        try:
-            return str(save_emergency(state, Path(tempfile.gettempdir())))
-        except (OSError, StorageError):
-            return str(save_emergency(state, Path.home()))
+        return save_somewhere(state)
 
     def _read(self) -> bytes | None:
         with _explained("cannot read the state", self.path):
@@ -193,6 +207,15 @@ def save_emergency(state: State, folder: Path) -> Path:
         files.write_new(path, encode(state))
         files.sync_folder(folder)
     return path
+
+
+def save_somewhere(state: State) -> str:
+    """Write a state to the system's folder for temporary files, else to the home folder; where it
+    is. Raises StorageError."""
+    try:
+        return str(save_emergency(state, Path(tempfile.gettempdir())))
+    except (OSError, StorageError):
+        return str(save_emergency(state, Path.home()))
 
 
 def _version(serial: int, data: bytes) -> str:

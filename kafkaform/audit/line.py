@@ -1,0 +1,71 @@
+"""One record as a line of the log: where its hash stands, and what it is a hash of.
+
+A line can be as large as a plan of everything, so one that is long is not held: it is read piece
+by piece, once to be checked and again if somebody wants to know what it says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+
+from ..core.dataclass import dataclass
+from ..core.errors import StorageError
+
+_LAST = re.compile(
+    rb'"hash":"(?P<hash>[0-9a-f]{64})",'
+    rb'(?P<rest>"kind":"(?P<kind>[a-z_]+)","prev":"(?P<prev>[0-9a-f]{64})",'
+    rb'"run":(?P<run>"(?:[^"\\]|\\.)*"),"seq":(?P<seq>[1-9][0-9]{0,17}),"time":"[^"\\]*"\})'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Long:
+    """A line that is not held. size: its bytes, without the newline; end: the last of them, of
+    which there are enough for the members after the body; pieces: reads all of it again."""
+
+    size: int
+    end: bytes
+    pieces: Callable[[], Iterable[bytes]]
+
+
+Line = bytes | Long
+
+
+def last_members(line: Line) -> re.Match[bytes] | None:
+    """The members after the body. Only the record's own "hash" can be the last one: `run` and
+    `time` are strings, and a quote inside a string is escaped."""
+    end = line.end if isinstance(line, Long) else line
+    start = end.rfind(b'"hash":"')
+    return _LAST.fullmatch(end, start) if start > 0 else None
+
+
+def digest(line: Line, members: re.Match[bytes]) -> bytes:
+    """The hash that the line should hold, over everything but that hash. members: its last."""
+    if isinstance(line, Long):
+        pieces, size = line.pieces(), line.size
+    else:
+        pieces, size = (line,), len(line)
+    left = size - (members.end() - members.start())
+    hashed = hashlib.sha256()
+    for piece in pieces:
+        hashed.update(memoryview(piece)[: max(left, 0)])
+        left -= len(piece)
+    hashed.update(members["rest"])
+    return hashed.hexdigest().encode()
+
+
+def held(line: Line) -> bytes:
+    """All of it. Raises StorageError if a long one is no more what was read the first time."""
+    if not isinstance(line, Long):
+        return line
+    whole = b"".join(line.pieces())
+    members = last_members(whole)
+    known = last_members(line)
+    if members is None or known is None or digest(whole, members) != known["hash"]:
+        raise StorageError(
+            "a record of the audit log was changed while the log was read",
+            "Find out who else writes to it, and check it with `kafkaform audit verify`.",
+        )
+    return whole

@@ -1,0 +1,186 @@
+"""A log in an object store: each append is one object that must not exist yet.
+
+An object is named by the number of its first line, so two runs that both go on from the same line
+want the same name, and only one gets it: whoever lost the lock finds that out with its next append
+(the fence). Nothing is ever changed or removed. A listing only tells what to fetch ahead: what it
+leaves out is looked for by name, so that one that lags behind hides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from functools import partial
+
+from ...core.dataclass import dataclass, field
+from ...core.errors import KafkaformError, Locked, StorageError
+from ...core.objects import Exists, Objects
+from ..line import Line, Long
+from ..sink import Torn
+
+FOLDER = "log"
+AT_ONCE = 8
+"""How many objects are fetched ahead."""
+HELD = 16 << 20
+"""How many bytes of them are held; one object is, however large."""
+LONG, ENOUGH = 1 << 20, 1 << 16
+"""Bytes from which on a line is handed out piece by piece, and how much of its end is known."""
+MARK, MARKED = f"{FOLDER}/writable", b"kafkaform may write here\n"
+_SEGMENT = re.compile(rf"{FOLDER}/(\d{{20}})\.jsonl")
+
+
+@dataclass(slots=True)
+class ObjectSink:
+    """objects: those of one state."""
+
+    objects: Objects
+    _next: int | None = field(default=None, init=False)
+    _broken: KafkaformError | None = field(default=None, init=False)
+
+    @property
+    def location(self) -> str:
+        return f"{self.objects.location}/{FOLDER}/"
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────
+
+    def lines(self) -> Iterator[Line]:
+        number = 1
+        for first, data in self._fetched():
+            if first < number:
+                raise self._damaged(first, "it begins within the object before it")
+            for missing, found in self._reached(number, first):
+                number = yield from self._told(missing, found)
+            number = yield from self._told(first, data)
+        for first, data in self._reached(number):
+            yield from self._told(first, data)
+
+    def _reached(self, number: int, first: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """The objects from this line on that a listing left out. first: up to this one, without
+        a gap; None: as far as there are any."""
+        while number != first:
+            data = self._read(number)
+            if data is None:
+                if first is not None:
+                    raise self._damaged(number, "it is missing")
+                return
+            yield number, data
+            number += data.count(b"\n")
+
+    def _told(self, first: int, data: bytes) -> Generator[Line, None, int]:
+        """The lines of one object; the number of the line after them."""
+        if not data.endswith(b"\n"):
+            raise self._damaged(first, "it does not end with a whole line")
+        number, start = first, 0
+        while start < len(data):
+            end = data.index(b"\n", start)
+            yield self._line(first, data, start, end)
+            number, start = number + 1, end + 1
+        return number
+
+    def _line(self, first: int, data: bytes, start: int, end: int) -> Line:
+        if end - start < LONG:
+            return data[start:end]
+        again = partial(self._part, first, start, end)
+        return Long(end - start, data[max(start, end - ENOUGH) : end], again)
+
+    def _part(self, first: int, start: int, end: int) -> Iterator[bytes]:
+        data = self._read(first)
+        if data is not None:
+            yield data[start:end]
+
+    def last(self) -> bytes | None:
+        line, start = None, max(self._listed(), default=1)
+        for first, data in self._reached(start):
+            start = first + data.count(b"\n")
+            line = data[data.rfind(b"\n", 0, -1) + 1 : -1]
+        self._next = start
+        return line
+
+    def _listed(self) -> Mapping[int, int]:
+        """Number of the first line -> bytes, of each object that a listing shows, in order."""
+        found = ((_SEGMENT.fullmatch(e.key), e.size) for e in self.objects.names(FOLDER))
+        return dict(sorted((int(match[1]), size) for match, size in found if match))
+
+    def _fetched(self) -> Iterator[tuple[int, bytes]]:
+        """What the listing shows, in order, some objects ahead of who asks."""
+        from concurrent.futures import Future, ThreadPoolExecutor
+
+        todo = deque(self._listed().items())
+        ahead: deque[tuple[int, int, Future[bytes | None]]] = deque()
+        pool = ThreadPoolExecutor(AT_ONCE)
+        try:
+            while todo or ahead:
+                while todo and _fits(ahead, todo[0][1]):
+                    first, size = todo.popleft()
+                    ahead.append((first, size, pool.submit(self._read, first)))
+                first, _, wanted = ahead.popleft()
+                data = wanted.result()
+                if data is None:
+                    raise self._damaged(first, "it is listed, but it cannot be read")
+                yield first, data
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _read(self, first: int) -> bytes | None:
+        found = self.objects.read(_key(first))
+        return found.data if found else None
+
+    def _damaged(self, first: int, what: str) -> StorageError:
+        return StorageError(
+            f"the audit log is damaged: {self.objects.location}/{_key(first)}: {what}",
+            "Put this object back, from a backup or an earlier version of the bucket. kafkaform "
+            "never changes or removes an object of the log.",
+        )
+
+    # ── writing ─────────────────────────────────────────────────────────────────────────
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Raises Locked if another run goes on with this log."""
+        if self._broken is not None:
+            raise self._broken
+        try:
+            self._append(lines)
+        except KafkaformError as error:
+            self._broken = error
+            raise
+
+    def _append(self, lines: Sequence[bytes]) -> None:
+        if self._next is None:
+            self.last()
+            assert self._next is not None  # `last` has set it
+        number = self._next
+        try:
+            self.objects.create(_key(number), b"".join(line + b"\n" for line in lines))
+        except Exists:
+            raise Locked(
+                f"{self.location}: another run goes on with this log since this one read it",
+                "Run the command again: it first finds out what this run had under way.",
+            ) from None
+        self._next = number + len(lines)
+
+    def set_aside(self, seq: int) -> tuple[Torn, ...]:
+        """An object is there wholly or not at all, so nothing can be torn."""
+        return ()
+
+    def check_writable(self, size: int = 0) -> None:
+        """Asked for is the right to create objects here, without which nothing can be sent."""
+        try:
+            self.objects.create(MARK, MARKED)
+        except Exists:
+            pass
+        except StorageError as error:
+            raise StorageError(
+                f"the audit log could not be written, so nothing is sent: {error.message}",
+                error.advice,
+            ) from None
+
+
+def _fits(ahead: Sequence[tuple[int, int, object]], size: int) -> bool:
+    """Whether an object of this size may be fetched while those are held."""
+    held = sum(size for _, size, _ in ahead)
+    return not ahead or (len(ahead) < AT_ONCE and held + size <= HELD)
+
+
+def _key(first: int) -> str:
+    return f"{FOLDER}/{first:020d}.jsonl"

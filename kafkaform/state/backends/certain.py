@@ -1,0 +1,169 @@
+"""Object stores through obstore: each request is sent once, and each doubt is settled by looking.
+
+obstore would repeat requests by itself. A conditional write whose answer was lost is then refused
+when it is repeated, because of what it had written itself. So obstore repeats nothing here: after
+every refusal and every lost answer the object is read, and whose bytes are there decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+from ...core.clock import Clock
+from ...core.dataclass import dataclass
+from ...core.errors import StorageError
+from ...core.objects import Changed, Entry, Exists, Found
+from .storefaults import Absent, Refused, Unclear, translated
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta, PutMode, PutResult, UpdateVersion
+    from obstore.store import ObjectStore
+
+PAUSES = (0.0, 0.1, 0.3, 1.0, 2.0, 4.0)
+"""Seconds before each attempt."""
+PAGE = 1000
+LARGE = 1 << 20
+"""Bytes from which on a write may take as long as it takes to send them."""
+SLOW_SECONDS = 600.0
+"""What a large write may take at most."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Obstore:
+    """location: for messages; prefix: of all keys, "" or ending with a slash; opened: the store
+    whose requests may take that many seconds; timeout: seconds for a request without much data."""
+
+    location: str
+    prefix: str
+    opened: Callable[[float], ObjectStore]
+    timeout: float
+    clock: Clock
+
+    def read(self, key: str) -> Found | None:
+        return self._tried(f"cannot read {self._named(key)}", lambda: self._get(key))
+
+    def create(self, key: str, data: bytes) -> str:
+        return self._put(key, data, None)
+
+    def replace(self, key: str, data: bytes, version: str) -> str:
+        return self._put(key, data, version)
+
+    def names(self, prefix: str, after: str | None = None) -> tuple[Entry, ...]:
+        task = f"cannot list {self._named(prefix)}"
+        found = self._tried(task, lambda: list(self._list(prefix, after)))
+        return tuple(sorted(found, key=lambda entry: entry.key))
+
+    def delete(self, key: str) -> None:
+        self._tried(f"cannot delete {self._named(key)}", lambda: self._delete(key))
+
+    def _named(self, key: str) -> str:
+        return f"{self.location.rstrip('/')}/{key}"
+
+    # ── attempts ────────────────────────────────────────────────────────────────────────
+
+    def _put(self, key: str, data: bytes, version: str | None) -> str:
+        """Write for certain. Raises Exists, Changed, StorageError."""
+        task, trouble = f"cannot write {self._named(key)}", Unclear("")
+        for _ in self._attempts():
+            try:
+                return self._send(task, key, data, version)
+            except Unclear as error:
+                trouble = error
+            found = self.read(key)
+            if found is not None and found.data == data:
+                return found.version
+            if version is None and found is not None:
+                raise Exists(found)
+            if version is not None and (found is None or found.version != version):
+                raise Changed(found)
+        raise trouble.explained(task)
+
+    def _tried(self, task: str, request: Callable[[], T]) -> T:
+        """What a request that may be repeated answers. Raises StorageError."""
+        trouble = Unclear("")
+        for _ in self._attempts():
+            try:
+                with translated(task):
+                    return request()
+            except Unclear as error:
+                trouble = error
+        raise trouble.explained(task)
+
+    def _attempts(self) -> Iterator[None]:
+        for pause in PAUSES:
+            # Many runs that the store turned away must not all come back at once.
+            self.clock.sleep(pause * random.uniform(0.5, 1.5))
+            yield
+
+    # ── single requests ─────────────────────────────────────────────────────────────────
+
+    def _send(self, task: str, key: str, data: bytes, version: str | None) -> str:
+        import obstore
+
+        mode: PutMode = "create" if version is None else _condition(version)
+        seconds = self.timeout if len(data) < LARGE else max(self.timeout, SLOW_SECONDS)
+        try:
+            with translated(task):
+                answer = obstore.put(
+                    self.opened(seconds), self.prefix + key, data, mode=mode, use_multipart=False
+                )
+        except Absent:  # some stores say so when there is nothing to replace
+            raise Refused("it is gone") from None
+        return _version(self.location, answer)
+
+    def _get(self, key: str) -> Found | None:
+        import obstore
+
+        try:
+            with translated(f"cannot read {self._named(key)}"):
+                answer = obstore.get(self.opened(self.timeout), self.prefix + key)
+                meta, data = answer.meta, bytes(answer.bytes())
+        except Absent:
+            return None
+        return Found(data, _version(self.location, meta), meta["last_modified"].timestamp())
+
+    def _list(self, prefix: str, after: str | None) -> Iterator[Entry]:
+        import obstore
+
+        found = obstore.list(
+            self.opened(self.timeout),
+            self.prefix + prefix,
+            offset=None if after is None else self.prefix + after,
+            chunk_size=PAGE,
+        )
+        for page in found:
+            for meta in page:
+                key = meta["path"].removeprefix(self.prefix)
+                yield Entry(key, meta["size"], meta["last_modified"].timestamp())
+
+    def _delete(self, key: str) -> None:
+        import obstore
+
+        with contextlib.suppress(Absent), translated(f"cannot delete {self._named(key)}"):
+            obstore.delete(self.opened(self.timeout), self.prefix + key)
+
+
+def _version(location: str, meta: ObjectMeta | PutResult) -> str:
+    """ETag and version of the store in one text; which of them counts, obstore knows."""
+    tag, number = meta.get("e_tag") or "", meta.get("version") or ""
+    if not tag and not number:
+        raise StorageError(
+            f"{location}: the store gives objects no version (ETag)",
+            "Use a store that does; without it two runs could overwrite each other's state.",
+        )
+    return f"{tag}\n{number}"
+
+
+def _condition(version: str) -> UpdateVersion:
+    tag, _, number = version.partition("\n")
+    condition: UpdateVersion = {}
+    if tag:
+        condition["e_tag"] = tag
+    if number:
+        condition["version"] = number
+    return condition

@@ -1,0 +1,273 @@
+"""The lock of a remote state: an object that its holder writes again and again.
+
+Whoever holds it counts its end on its own steady clock, from before the write that made it. Whoever
+wants it either sees the same version for as long as the lease says, on its own steady clock, or
+learns the age of the lease from the store, which stamps it and a probe. No two computers' clocks
+are ever compared. Each write is conditional on the version before it and holds an id of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from ...core.clock import Clock
+from ...core.dataclass import dataclass, replace
+from ...core.errors import Locked, StorageError
+from ...core.objects import Changed, Exists, Found, Objects
+from ..backend import LockInfo
+
+KEY = "lock.json"
+SPARE_SECONDS = 60.0
+"""What a renewed lease has more than was asked for."""
+BEATS = 6
+"""How often a lease is renewed before it could end."""
+SKEW = 0.25
+"""How far the clocks of a store's own computers may be apart, as a part of the lease."""
+POLL_SECONDS = 2.0
+UNKNOWN_HOLDER = LockInfo("unknown", "somebody", "unknown", 0, "unknown", "unknown")
+RELEASED, BROKEN = "released", "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What the lock object says. seconds: that the lease lasts from when it was written; ended:
+    "" while it is held, RELEASED, or BROKEN if a person ended it."""
+
+    holder: LockInfo
+    seconds: float
+    ended: str = ""
+
+
+def written(note: Note) -> bytes:
+    """The bytes of a note; no two are equal, so that each tells who wrote it."""
+    members = {
+        "holder": asdict(note.holder),
+        "lease_seconds": note.seconds,
+        "ended": note.ended,
+        "write": secrets.token_hex(16),
+    }
+    return json.dumps(members, indent=1).encode("ascii")
+
+
+def noted(data: bytes, seconds: float) -> Note:
+    """What a lock object says; one that nobody can read is held by somebody, for `seconds`."""
+    try:
+        members: dict[str, Any] = json.loads(data)
+        holder = LockInfo(**members["holder"])
+        return Note(holder, float(members["lease_seconds"]), str(members["ended"]))
+    except (ValueError, TypeError, KeyError):
+        return Note(UNKNOWN_HOLDER, seconds)
+
+
+def store_now(objects: Objects) -> float:
+    """The store's own clock: when it says that an object was written just now."""
+    key = f"probe/{secrets.token_hex(8)}"
+    objects.create(key, key.encode("ascii"))
+    found = objects.read(key)
+    objects.delete(key)
+    if found is None:
+        raise StorageError(
+            f"{objects.location}: what was written is not there when it is read",
+            "Use a store that shows a write at once.",
+        )
+    return found.modified
+
+
+# ── taking it ───────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class Watch:
+    """When the lease that stands there has ended at the latest, on our own clock."""
+
+    objects: Objects
+    clock: Clock
+    asked: bool = False
+    version: str = ""
+    end: float = 0.0
+
+    def look(self, found: Found, note: Note) -> float:
+        """Seconds until the lease has surely ended; 0 or less if it has."""
+        if found.version != self.version:
+            self.version = found.version
+            self.end = self.clock.monotonic() + note.seconds
+            if not self.asked:  # a lease that changes is alive, and its age tells nothing
+                self.asked = True
+                self.end = min(self.end, self._by_store(found, note))
+        return self.end - self.clock.monotonic()
+
+    def _by_store(self, found: Found, note: Note) -> float:
+        now = store_now(self.objects)
+        left = found.modified + note.seconds * (1 + SKEW) + 1 - now
+        return self.clock.monotonic() + left
+
+
+def take(objects: Objects, info: LockInfo, seconds: float, timeout: float, clock: Clock) -> Tenure:
+    """Take the lock. timeout: seconds to wait for it. Raises Locked, StorageError."""
+    deadline, watch = clock.monotonic() + timeout, Watch(objects, clock)
+    while True:
+        found = objects.read(KEY)
+        note = noted(found.data, seconds) if found else None
+        left = watch.look(found, note) if found and note and note.ended != RELEASED else 0.0
+        if note is None or note.ended or left <= 0:
+            taken_over = watch.end if note and note.ended != RELEASED else None
+            with contextlib.suppress(Exists, Changed):
+                return _claim(objects, info, seconds, clock, found, taken_over)
+        elif clock.monotonic() >= deadline:
+            raise Locked(f"{objects.location} is locked by {note.holder}", _patience(note, left))
+        rest = max(0.0, deadline - clock.monotonic())
+        clock.sleep(max(0.01, min(POLL_SECONDS, seconds / 20, rest, max(left, 0.0))))
+
+
+def _patience(note: Note, left: float) -> str:
+    return (
+        "Wait until that run has ended, or give it time with --lock-timeout. If its process is "
+        f"gone, the lock is free in {left:.0f} s, or at once after `kafkaform lock release "
+        f"{note.holder.run}`."
+    )
+
+
+def _claim(
+    objects: Objects,
+    info: LockInfo,
+    seconds: float,
+    clock: Clock,
+    found: Found | None,
+    taken_over: float | None,
+) -> Tenure:
+    started, data = clock.monotonic(), written(Note(info, seconds))
+    version = (
+        objects.create(KEY, data) if found is None else objects.replace(KEY, data, found.version)
+    )
+    return Tenure(objects, info, clock, seconds, version, started + seconds, taken_over)
+
+
+# ── holding it ──────────────────────────────────────────────────────────────────────────
+
+
+class Tenure:
+    """The lock while it is held (`Lease`): a thread renews it, `ensure` is sure of it."""
+
+    def __init__(
+        self,
+        objects: Objects,
+        info: LockInfo,
+        clock: Clock,
+        seconds: float,
+        version: str,
+        end: float,
+        taken_over: float | None,
+    ) -> None:
+        self.taken_over = taken_over
+        self._objects, self._info, self._clock = objects, info, clock
+        self._seconds, self._version, self._end = seconds, version, end
+        self._beat = seconds / BEATS
+        self._lost: Locked | None = None
+        self._mutex, self._over = threading.Lock(), threading.Event()
+
+    def ensure(self, seconds: float) -> None:
+        """Raises Locked if the lock cannot be ours for that long, StorageError if the store does
+        not answer."""
+        if self._lost is None and self._left() >= seconds:
+            return
+        with self._mutex:
+            if self._lost is None and self._left() < seconds:
+                self._seconds = max(self._seconds, seconds + SPARE_SECONDS)
+                self._renew()
+            if self._lost is not None:
+                raise self._lost
+        if self._left() < seconds:
+            raise Locked(
+                f"{self._objects.location}: renewing the lock took so long that it may be "
+                "somebody else's before the next request is done",
+                "Run the command again when the store answers faster.",
+            )
+
+    def _left(self) -> float:
+        return self._end - self._clock.monotonic()
+
+    def _renew(self) -> None:
+        """One write; under the mutex. Raises StorageError."""
+        started = self._clock.monotonic()
+        data = written(Note(self._info, self._seconds))
+        try:
+            self._version = self._objects.replace(KEY, data, self._version)
+        except Changed as change:
+            self._lost = _lost(self._objects.location, change.found, self._seconds)
+            return
+        self._end = started + self._seconds
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[Tenure]:
+        """Renew it meanwhile, and give it back in the end."""
+        thread = threading.Thread(target=self._keep, name="lease", daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._over.set()
+            thread.join()
+            self._release()
+
+    def _keep(self) -> None:
+        while not self._over.wait(self._beat) and self._lost is None:
+            # Whoever is about to send asks for itself and is told what is wrong.
+            with self._mutex, contextlib.suppress(StorageError):
+                self._renew()
+
+    def _release(self) -> None:
+        """Most stores delete without a condition, so the object stays and says that it is free."""
+        if self._lost is not None:
+            return
+        note = Note(self._info, self._seconds, RELEASED)
+        with contextlib.suppress(Changed, StorageError):  # then it ends by itself
+            self._objects.replace(KEY, written(note), self._version)
+
+
+def _lost(location: str, found: Found | None, seconds: float) -> Locked:
+    advice = "Run the command again: it first finds out what this run had under way."
+    if found is None:
+        return Locked(f"{location}: the lock of this run was deleted", advice)
+    note = noted(found.data, seconds)
+    what = {
+        BROKEN: "the lock of this run was released by hand",
+        RELEASED: f"the lock of this run was taken over and given back by {note.holder}",
+    }.get(note.ended, f"the lock of this run was taken over by {note.holder}")
+    return Locked(f"{location}: {what}", advice)
+
+
+# ── from outside ────────────────────────────────────────────────────────────────────────
+
+
+def holder(objects: Objects) -> LockInfo | None:
+    """Who holds the lock, None if nobody does."""
+    found = objects.read(KEY)
+    note = noted(found.data, 0) if found else None
+    return None if note is None or note.ended else note.holder
+
+
+def break_lock(objects: Objects, run: str) -> LockInfo:
+    """End the lock of this run; the next one takes it at once, but waits before it recovers.
+
+    Raises Locked if that run does not hold it.
+    """
+    found = objects.read(KEY)
+    note = noted(found.data, 0) if found else None
+    if found is None or note is None or note.ended:
+        raise Locked(f"{objects.location}: nobody holds the lock")
+    if note.holder.run != run:
+        raise Locked(f"{objects.location} is locked by {note.holder}, not by run {run}")
+    try:
+        objects.replace(KEY, written(replace(note, ended=BROKEN)), found.version)
+    except Changed:
+        raise Locked(
+            f"{objects.location}: run {run} is alive: it renewed its lock in this moment",
+            "End that process, then release its lock.",
+        ) from None
+    return note.holder

@@ -1,0 +1,186 @@
+"""A state in an object store: one conditional write replaces it, wholly or not at all.
+
+`state.json` the state · `history/SERIAL.json` earlier ones · `lock.json` the lock (lease.py) ·
+`log/` the audit log (audit/sinks/objects.py) · `probe/` what a check writes and removes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import secrets
+from collections.abc import Iterator
+from typing import NoReturn
+
+from ...core.clock import Clock
+from ...core.dataclass import dataclass, field
+from ...core.errors import Locked, StorageError
+from ...core.objects import Changed, Exists, Objects
+from ..backend import Loaded, LockInfo
+from ..codec import decode, encode
+from ..model import State
+from . import lease
+from .local import KEPT_VERSIONS, save_somewhere
+
+STATE, HISTORY, PROBE = "state.json", "history", "probe"
+LEASE_SECONDS = 120.0
+
+
+@dataclass(slots=True)
+class ObjectBackend:
+    """objects: those of one state, nothing else is below their prefix; lease_seconds: after which
+    the lock of a run that died is free."""
+
+    objects: Objects
+    lease_seconds: float = LEASE_SECONDS
+    _current: tuple[str, bytes] | None = field(default=None, init=False)
+
+    @property
+    def location(self) -> str:
+        return f"{self.objects.location}/{STATE}"
+
+    # ── lock ────────────────────────────────────────────────────────────────────────────
+
+    @contextlib.contextmanager
+    def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[lease.Tenure]:
+        tenure = lease.take(self.objects, info, self.lease_seconds, timeout, clock)
+        with tenure.kept():
+            yield tenure
+            self._forget_old()
+
+    def holder(self) -> LockInfo | None:
+        return lease.holder(self.objects)
+
+    def break_lock(self, run: str) -> LockInfo:
+        """End the lock of a run that cannot do so itself. Raises Locked if it has none."""
+        return lease.break_lock(self.objects, run)
+
+    # ── load and save ───────────────────────────────────────────────────────────────────
+
+    def load(self) -> Loaded:
+        found = self.objects.read(STATE)
+        if found is None:
+            self._current = None
+            return Loaded(None, None)
+        state = decode(found.data, self.location)
+        self._current = (found.version, found.data)
+        return Loaded(state, _version(state.serial, found.data, found.version))
+
+    def save(self, state: State, version: str | None) -> str:
+        data = encode(state)
+        try:
+            if version is None:
+                stored = self.objects.create(STATE, data)
+            else:
+                stored = self._replace(data, version)
+        except (Exists, Changed):
+            self._moved_on()
+        self._current = (stored, data)
+        return _version(state.serial, data, stored)
+
+    def _replace(self, data: bytes, version: str) -> str:
+        serial, digest, stored = version.split(" ", 2)
+        current = self._current
+        if current is None or current[0] != stored:
+            found = self.objects.read(STATE)
+            if found is None or found.version != stored:
+                raise Changed(found)
+            current = (stored, found.data)
+        if hashlib.sha256(current[1]).hexdigest() != digest:
+            raise Changed(None)
+        if current[1] == data:
+            return stored  # equal states are equal bytes, and nobody writes those twice
+        self._keep(serial, current[1])
+        return self.objects.replace(STATE, data, stored)
+
+    def _keep(self, serial: str, data: bytes) -> None:
+        """Keep the version that is about to go; of one serial the last one stays."""
+        key = f"{HISTORY}/{serial}.json"
+        try:
+            self.objects.create(key, data)
+        except Exists as earlier:
+            self.objects.replace(key, data, earlier.found.version)
+
+    def _forget_old(self) -> None:
+        """Keep the last ten earlier versions. What is left over, the next run removes."""
+        if self._current is None:
+            return
+        with contextlib.suppress(StorageError):
+            names = (entry.key for entry in self.objects.names(HISTORY))
+            numbered = sorted((key for key in names if _serial(key) >= 0), key=_serial)
+            for key in numbered[:-KEPT_VERSIONS]:
+                self.objects.delete(key)
+
+    def _moved_on(self) -> NoReturn:
+        raise Locked(
+            f"{self.location}: the state was moved on by somebody else since it was loaded",
+            "Run the command again; it starts from the state that is there now.",
+        ) from None
+
+    # ── checks ──────────────────────────────────────────────────────────────────────────
+
+    def check_writable(self, size: int = 0) -> None:
+        """An object store has room; asked are the rights, and whether a write that must not
+        replace anything does not."""
+        with self._probed("the state could not be saved, so nothing is sent") as key:
+            self._refuses_to_create(key)
+
+    def probe(self) -> None:
+        """Whether this store keeps what kafkaform relies on: conditions, and that a write is seen
+        at once. Raises StorageError naming what does not hold."""
+        with self._probed("the store cannot hold a state") as key:
+            first = self.objects.read(key)
+            if first is None:
+                raise self._unfit("what was just written is not there when it is read")
+            self._refuses_to_create(key)
+            self._refuses_to_replace(key, first.version)
+            if key not in {entry.key for entry in self.objects.names(PROBE)}:
+                raise self._unfit("a listing does not show what was just written")
+
+    @contextlib.contextmanager
+    def _probed(self, task: str) -> Iterator[str]:
+        key = f"{PROBE}/{secrets.token_hex(8)}"
+        try:
+            self.objects.create(key, _fresh())
+            yield key
+            self.objects.delete(key)
+        except StorageError as error:
+            raise StorageError(f"{task}: {error.message}", error.advice) from None
+
+    def _refuses_to_create(self, key: str) -> None:
+        with contextlib.suppress(Exists):
+            self.objects.create(key, _fresh())
+            raise self._unfit("it creates an object where there is one (ignores If-None-Match)")
+
+    def _refuses_to_replace(self, key: str, first: str) -> None:
+        latest = _fresh()
+        self.objects.replace(key, latest, first)
+        with contextlib.suppress(Changed):
+            self.objects.replace(key, _fresh(), first)
+            raise self._unfit("it replaces a version that is not there (ignores If-Match)")
+        found = self.objects.read(key)
+        if found is None or found.data != latest:
+            raise self._unfit("a read shows an older version than the one just written")
+
+    def _unfit(self, what: str) -> StorageError:
+        return StorageError(
+            f"{self.objects.location}: {what}",
+            "Two runs could overwrite each other here. Use a store with conditional writes, such "
+            "as Amazon S3, Google Cloud Storage, Azure Blob Storage or a recent MinIO.",
+        )
+
+    def rescue(self, state: State) -> str:
+        return save_somewhere(state)
+
+
+def _fresh() -> bytes:
+    return secrets.token_hex(16).encode("ascii")
+
+
+def _version(serial: int, data: bytes, stored: str) -> str:
+    return f"{serial} {hashlib.sha256(data).hexdigest()} {stored}"
+
+
+def _serial(key: str) -> int:
+    name = key.rpartition("/")[2].removesuffix(".json")
+    return int(name) if name.isdecimal() else -1

@@ -1,0 +1,215 @@
+"""Where a remote state is: addresses and options with Terraform's names, one table per store.
+
+Nothing secret is taken from here: credentials come from the environment or from the computer.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+from ...core.clock import Clock, SystemClock
+from ...core.dataclass import dataclass
+from ...core.errors import UsageError
+from ...core.objects import Objects
+from .certain import Obstore
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+TIMEOUT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of store. start: of its addresses; bucket, folder: the options that stand for the
+    parts of an address; settings: option -> obstore's name; endpoints: variables of the
+    environment that name an endpoint, the first one that is set counts."""
+
+    start: str
+    bucket: str
+    folder: str
+    store: str = ""
+    settings: Mapping[str, str] = {}
+    endpoints: tuple[str, ...] = ()
+
+
+COMMON = ("allow_http", "timeout")
+KINDS: Mapping[str, Kind] = {
+    "s3": Kind(
+        "s3",
+        "bucket",
+        "key",
+        "S3Store",
+        {
+            "region": "region",
+            "endpoint": "endpoint",
+            "use_path_style": "virtual_hosted_style_request",
+            "encrypt": "server_side_encryption",
+            "kms_key_id": "sse_kms_key_id",
+        },
+        ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    ),
+    "gcs": Kind("gs", "bucket", "prefix", "GCSStore"),
+    "azurerm": Kind(
+        "az",
+        "container_name",
+        "key",
+        "AzureStore",
+        {"storage_account_name": "account_name", "endpoint": "endpoint"},
+        ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+    ),
+    "memory": Kind("memory", "name", "key"),
+}
+"""By the name of the `backend` block."""
+SCHEMES: Mapping[str, str] = {
+    "s3": "s3",
+    "gs": "gcs",
+    "gcs": "gcs",
+    "az": "azurerm",
+    "abfs": "azurerm",
+    "abfss": "azurerm",
+    "azurerm": "azurerm",
+    "memory": "memory",
+}
+
+
+def is_remote(address: str) -> bool:
+    """Whether `--state` names a store, not a file."""
+    return "://" in address
+
+
+def open_objects(url: str, options: Mapping[str, str], clock: Clock | None = None) -> Objects:
+    """The objects under an address such as `s3://bucket/prefix`; nothing is sent yet. What the
+    address leaves out (`s3://`) comes from the options, which may also stand in it as a query.
+
+    Raises UsageError.
+    """
+    parts = urlsplit(url)
+    name = SCHEMES.get(parts.scheme)
+    if name is None:
+        raise UsageError(
+            f"{parts.scheme}:// is not a store for state",
+            f"Known are {', '.join(f'{kind.start}://' for kind in KINDS.values())}.",
+        )
+    kind, given = KINDS[name], dict(parse_qsl(parts.query)) | dict(options)
+    _refuse_unknown(name, kind, given)
+    bucket = _once(kind.bucket, parts.netloc, given)
+    folder = _once(kind.folder, parts.path.strip("/"), given).strip("/")
+    if not bucket:
+        raise UsageError(f"{url}: the {kind.bucket.partition('_')[0]} is not named")
+    location = f"{kind.start}://{bucket}/{folder}".rstrip("/")
+    prefix = f"{folder}/" if folder else ""
+    timeout = _seconds(given)
+    return Obstore(location, prefix, _opener(kind, bucket, given), timeout, clock or SystemClock())
+
+
+def _once(name: str, in_address: str, given: Mapping[str, str]) -> str:
+    option = given.get(name, "")
+    if option and in_address and option != in_address:
+        raise UsageError(f"the address names {in_address!r}, the option {name} {option!r}")
+    return option or in_address
+
+
+def _refuse_unknown(name: str, kind: Kind, given: Mapping[str, str]) -> None:
+    known = sorted({kind.bucket, kind.folder, *kind.settings, *COMMON})
+    for option in given.keys() - set(known):
+        raise UsageError(
+            f"{option!r} is not an option of the {name} backend",
+            f"Known are {', '.join(known)}. Credentials are taken from the environment only.",
+        )
+
+
+def _seconds(given: Mapping[str, str]) -> float:
+    text = given.get("timeout", str(TIMEOUT_SECONDS))
+    try:
+        seconds = float(text.removesuffix("s"))
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds <= 3600:
+        raise UsageError(f"timeout {text!r} is not a number of seconds", "Write it as 10s.")
+    return seconds
+
+
+def _flag(name: str, text: str) -> bool:
+    if text not in ("true", "false"):
+        raise UsageError(f"{name} is {text!r}, expected true or false")
+    return text == "true"
+
+
+# ── stores ──────────────────────────────────────────────────────────────────────────────
+
+
+def _opener(kind: Kind, bucket: str, given: Mapping[str, str]) -> Callable[[float], ObjectStore]:
+    if not kind.store:
+        return lambda _: _memory(bucket)
+    config = _config(kind, given)
+    endpoint = config.get("endpoint") or next(filter(None, map(os.environ.get, kind.endpoints)), "")
+    plain = _flag("allow_http", given.get("allow_http", "false")) or _is_loopback(str(endpoint))
+    if str(endpoint).startswith("http://") and not plain:
+        raise UsageError(
+            f"the endpoint {endpoint} is not encrypted",
+            "Use https://, or set allow_http = true for a store in your own network.",
+        )
+    return cache(partial(_open, kind.store, bucket, config, plain))
+
+
+def _config(kind: Kind, given: Mapping[str, str]) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        theirs: given[ours] for ours, theirs in kind.settings.items() if ours in given
+    }
+    if kind.store == "S3Store":
+        # Whatever the environment says, conditions are sent, and one object is deleted with DELETE.
+        config |= {"conditional_put": "etag", "disable_bulk_delete": True}
+        if "use_path_style" in given:
+            path = _flag("use_path_style", given["use_path_style"])
+            config["virtual_hosted_style_request"] = not path
+        if "encrypt" in given or "kms_key_id" in given:
+            encrypt = _flag("encrypt", given.get("encrypt", "true"))
+            kms = "aws:kms" if "kms_key_id" in given else "AES256"
+            config["server_side_encryption"] = kms if encrypt else None
+    return {name: value for name, value in config.items() if value is not None}
+
+
+def _open(
+    store: str, bucket: str, config: Mapping[str, Any], plain: bool, seconds: float
+) -> ObjectStore:
+    from datetime import timedelta
+
+    import obstore.store
+
+    made: ObjectStore = getattr(obstore.store, store)(
+        bucket,
+        **config,
+        client_options={
+            "allow_http": plain,
+            "connect_timeout": timedelta(seconds=min(seconds, TIMEOUT_SECONDS)),
+            "read_timeout": timedelta(seconds=seconds),
+            "timeout": timedelta(seconds=max(seconds, LONGEST_SECONDS)),
+        },
+        retry_config={"max_retries": 0, "retry_timeout": timedelta(seconds=1)},
+    )
+    return made
+
+
+LONGEST_SECONDS = 3600.0
+"""A large answer may take this long, as long as it goes on arriving."""
+
+
+@cache
+def _memory(name: str) -> ObjectStore:
+    from obstore.store import MemoryStore
+
+    return MemoryStore()
+
+
+def _is_loopback(endpoint: str) -> bool:
+    host = urlsplit(endpoint).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

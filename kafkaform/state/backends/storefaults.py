@@ -1,0 +1,98 @@
+"""What an object store's refusal means: one table of causes with advice.
+
+obstore tells kinds of failures by classes and the rest by text. Its text is searched, never shown:
+it holds addresses, and in an address of Azure there can be a signature.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+
+from ...core.errors import StorageError
+
+CREDENTIALS = (
+    "Give them in the environment (AWS_ACCESS_KEY_ID ..., GOOGLE_APPLICATION_CREDENTIALS, "
+    "AZURE_STORAGE_ACCOUNT_KEY ...) or run where the cloud gives them to the computer."
+)
+RIGHTS = "Give this identity the rights that docs/remote-state.md lists, on this prefix."
+REGION = "Set `region` to the region of the bucket."
+CLOCK = "Set the clock of this computer."
+LATER = "Run the command again; if it goes on, look at the store's own status."
+NETWORK = "Check the endpoint, the network and the proxy settings of this computer."
+
+CAUSES: tuple[tuple[str, str, str], ...] = (
+    (r"NoSuchBucket|ContainerNotFound|bucket does not exist", "there is no such bucket",
+     "Create it first (kafkaform creates no buckets), or correct its name."),
+    (r"169\.254\.\d+\.\d+|metadata\.google\.internal|[Cc]redential[s ]+(not found|provider)"
+     r"|AWS_WEB_IDENTITY|sts\.", "no credentials were found", CREDENTIALS),
+    (r"ExpiredToken|TokenRefreshRequired", "the credentials have expired", CREDENTIALS),
+    (r"InvalidAccessKeyId|SignatureDoesNotMatch|Unauthenticated|status code: 401",
+     "the credentials are not accepted", CREDENTIALS),
+    (r"RequestTimeTooSkewed", "the clock of this computer is wrong", CLOCK),
+    (r"PermanentRedirect|AuthorizationHeaderMalformed|redirect without LOCATION"
+     r"|IllegalLocationConstraint", "the bucket is in another region", REGION),
+    (r"AccessDenied|PermissionDenied|status code: 403|AuthorizationFailure",
+     "permission denied", RIGHTS),
+    (r"SlowDown|status code: (429|503)|ServerBusy", "the store is overloaded", LATER),
+    (r"status code: 5\d\d", "the store reports an internal error", LATER),
+    (r"status code: 304|status code: 409|status code: 412|AlreadyExists|Precondition|NotModified",
+     "the store refused a write that nothing stands against",
+     "Use a store that honours If-Match and If-None-Match; `kafkaform init` checks it."),
+    (r"kind: Timeout|TimedOut|timed out", "no answer came in time", NETWORK),
+    (r"dns error|failed to lookup|Name or service not known",
+     "the name of the endpoint is not known", NETWORK),
+    (r"certificate|InvalidCertificate|UnknownIssuer", "its certificate is not trusted",
+     "Use an endpoint with a certificate that this computer trusts."),
+    (r"URL scheme is not allowed|BadScheme", "the endpoint is not encrypted",
+     "Use https://, or set allow_http = true for a store in your own network."),
+    (r"kind: Connect|ConnectionRefused|ConnectionReset|error sending request|connection closed"
+     r"|IncompleteMessage|kind: (Request|Interrupted|Decode)", "the connection failed", NETWORK),
+)  # fmt: skip
+UNSURE = re.compile(
+    r"status code: (304|408|409|412|429|5\d\d)|HTTP error|HttpError|kind: (Timeout|Connect|Request)"
+    r"|AlreadyExists|Precondition|NotModified|ETag Header missing|error decoding|body"
+)
+"""What may have happened all the same, or may go through the next time."""
+NAMELESS = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")
+
+
+class Absent(Exception):
+    """The store says that there is no such object."""
+
+
+class Unclear(Exception):
+    """Whether a write happened is not known, or the same may go through the next time."""
+
+    def explained(self, task: str) -> StorageError:
+        return _explained(task, str(self))
+
+
+class Refused(Unclear):
+    """The store says that the condition of a write does not hold; the object tells why."""
+
+
+@contextlib.contextmanager
+def translated(task: str) -> Iterator[None]:
+    """Turn what obstore raises into Absent, Refused, Unclear or StorageError."""
+    from obstore.exceptions import BaseError
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        if NAMELESS.search(str(error)):
+            raise _explained(task, str(error)) from None
+        raise Absent from None
+    except (BaseError, OSError, ValueError) as error:
+        text = f"{type(error).__name__} {error}"
+        if not UNSURE.search(text) or re.search(CAUSES[1][0], text):
+            raise _explained(task, text) from None
+        raise Unclear(text) from None
+
+
+def _explained(task: str, text: str) -> StorageError:
+    for pattern, why, advice in CAUSES:
+        if re.search(pattern, text):
+            return StorageError(f"{task}: {why}", advice)
+    return StorageError(f"{task}: the store answered something unexpected", NETWORK)
