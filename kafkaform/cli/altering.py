@@ -22,11 +22,13 @@ from ..core.dataclass import dataclass, field, replace
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, StorageError, UsageError
 from ..core.resource import Absent, Desired, Hidden, Identity, InstanceWorld
+from ..core.secret import Secret
 from ..core.value import EMPTY, SecretRef
 from ..plan.amend import amend, plan_of
 from ..plan.build import Header
 from ..plan.model import Plan
 from ..plan.observe import Look
+from ..provider.contract import Secrets
 from ..provider.registry import Registry
 from ..render.text import inline
 from ..state.backends.files import private_folder
@@ -36,7 +38,8 @@ from .configuration import Configuration, Inputs, read_configuration
 from .connection import Connection
 from .places import state_home
 from .scene import Scene
-from .workspace import AUDIT_FILE, STATE_FILE, Workspace, display, open_store
+from .stores import AUDIT_FILE, STATE_FILE, open_store
+from .workspace import Workspace, display
 
 UNKNOWN_OWNER = (
     "No configuration is at hand, so nobody can say whether one manages this. If one does, its "
@@ -151,13 +154,13 @@ class Bare(Configuration):
     """No configuration at all, for a cluster that the command line names. secrets: those that
     connecting needs."""
 
-    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: Secrets = field(default_factory=dict, repr=False)
 
-    def secret(self, ref: SecretRef) -> str | None:
+    def secret(self, ref: SecretRef) -> Secret | None:
         return self.secrets.get(str(ref)) or Configuration.secret(self, ref)
 
 
-def workspace(found: Connection, cluster_id: str, state_file: Path | None) -> Workspace:
+def workspace(found: Connection, cluster_id: str, state_file: str | None) -> Workspace:
     """The folder's state and log, or those of the cluster below the user's folder for state.
     Raises ConfigurationError, StorageError."""
     if found.configuration is not None:

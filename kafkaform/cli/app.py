@@ -13,6 +13,8 @@ from collections.abc import Sequence
 
 from ..core.errors import KafkaformError, exit_code
 from .console import Console
+from .hooks import no_core_dumps, tell_faults
+from .outlet import fenced
 from .quick import understood
 from .signals import Ended, end_on_signals
 
@@ -24,12 +26,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command line and exit with its code."""
     # Loading modules makes a hundred thousand objects and no garbage: look for it less often.
     gc.set_threshold(GARBAGE)
+    tell_faults()
+    no_core_dumps()
     end_on_signals()
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line; the process exit code."""
+    """Run one command line; the process exit code. What it writes passes the filter of secrets."""
+    with fenced():
+        return _ended(arguments)
+
+
+def _ended(arguments: Sequence[str]) -> int:
     console = Console.standard(no_color=not {"--no-color", "-no-color"}.isdisjoint(arguments))
     try:
         return _dispatched(arguments, console)

@@ -16,7 +16,7 @@ from ..apply.ledger import Ledger
 from ..apply.preflight import checked, refuse
 from ..apply.recover import World, recover
 from ..apply.report import Report, Result, Work
-from ..apply.secrets import in_plan, resolve
+from ..apply.secrets import in_plan, refuse_exposed, resolve
 from ..apply.settle import patience
 from ..apply.stop import Stop, listening
 from ..apply.verify import verify
@@ -172,6 +172,7 @@ def _apply(scene: Scene) -> Applied:
     how = _approved(scene, plan)
     _look_again(scene, plan, chosen.done)
     secrets = resolve(in_plan(plan, chosen.done), scene.space.configuration.secret)
+    refuse_exposed(plan)
     verdicts = _dry_run(scene, plan, chosen.done)
     _begin(scene, plan, how, verdicts)
     stop = Stop()

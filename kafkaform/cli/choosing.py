@@ -15,13 +15,14 @@ from ..audit.event import Kind
 from ..audit.index import Index
 from ..core.change import Action, Change, Outcome, Step
 from ..core.dataclass import replace
-from ..core.errors import PlanRefused, UsageError
+from ..core.errors import PlanRefused
 from ..core.resource import Identity, Reading
 from ..plan.build import record_only
-from ..plan.codec import decode, from_data
+from ..plan.codec import from_data
 from ..plan.drafts import ownership
 from ..plan.model import Plan
 from .planning import plan_now
+from .saving import saved_plan
 from .scene import Ask, Chosen, Scene
 
 
@@ -78,14 +79,7 @@ def choose(scene: Scene) -> Chosen:
 
 
 def _saved(path: Path | None) -> Plan | None:
-    if path is None:
-        return None
-    try:
-        return decode(path.read_bytes(), str(path))
-    except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read: {error.strerror}", "Save a plan: `kafkaform plan -out=FILE`."
-        ) from None
+    return None if path is None else saved_plan(path)
 
 
 def _expected(plan: Plan, token: str | None) -> None:

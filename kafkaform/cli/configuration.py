@@ -9,8 +9,10 @@ from pathlib import Path
 
 from ..core.dataclass import dataclass, field, replace
 from ..core.errors import UsageError
+from ..core.redaction import clean
 from ..core.resource import Desired, Observed, Output, ProviderConfig
-from ..core.value import FrozenMap, SecretRef
+from ..core.secret import Secret
+from ..core.value import FrozenMap, SecretRef, Value
 from ..language.confined import confined
 from ..language.declare import declare
 from ..language.desired import (
@@ -31,6 +33,7 @@ from ..language.variables import resolve
 from ..provider.contract import Provider, Session
 from ..provider.registry import Registry
 from ..syntax.nodes import File
+from . import untrusted
 from .asking import Asking
 from .reading import read_folder, root_of
 from .requirements import unmet
@@ -45,19 +48,32 @@ _READABLE = (
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """Variables as the command line gives them. given: texts NAME=VALUE and files, weakest
-    first."""
+    first; untrusted: anybody may have written the files (--untrusted)."""
 
     given: tuple[str | VarFile, ...] = ()
+    untrusted: bool = False
 
     @staticmethod
-    def of(var: Sequence[str | Path], var_file: Sequence[Path] = ()) -> Inputs:
+    def of(
+        var: Sequence[str | Path], var_file: Sequence[Path] = (), *, untrusted: bool = False
+    ) -> Inputs:
         """var: texts and files in the order of the command line, as `InOrder` puts them."""
         return Inputs(
             tuple(
                 VarFile(str(item), _content(item, "--var-file")) if isinstance(item, Path) else item
                 for item in (*var_file, *var)
-            )
+            ),
+            untrusted,
         )
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment, as far as variables may take their values from it."""
+        return untrusted.inputs(os.environ) if self.untrusted else os.environ
+
+    def registry(self) -> Registry:
+        """The providers that may be used."""
+        return untrusted.registry(os.environ) if self.untrusted else Registry()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +107,9 @@ class Configuration:
         without a value else."""
         built = evaluated(
             self.tree,
-            Values(os.environ, self.inputs.given, offline),
-            schemas({name: self.registry.load(name) for name in self.registry.names}),
-            confined(self.root, self.folder),
+            Values(self.inputs.environ, self.inputs.given, offline),
+            self._schemas(offline),
+            None if self.inputs.untrusted else confined(self.root, self.folder),
             computed,
             self.asking if ask and not offline else None,
         )
@@ -101,15 +117,26 @@ class Configuration:
         unfit = (*unmet(self.tree), *found.diagnostics)
         return replace(built, desired=replace(found, diagnostics=unfit))
 
-    def secret(self, ref: SecretRef) -> str | None:
+    def _schemas(self, offline: bool) -> Schemas:
+        """What is installed. Who connects nowhere need not know where."""
+        known = schemas({name: self.registry.load(name) for name in self.registry.names})
+        if offline or not self.inputs.untrusted:
+            return known
+        infos = {n: untrusted.fenced(info, os.environ) for n, info in known.providers.items()}
+        return replace(known, providers=infos)
+
+    def secret(self, ref: SecretRef) -> Secret | None:
         """The secret that a reference names, or None if it is not there."""
-        return _SECRETS[ref.source](self, ref.name)
+        if self.inputs.untrusted and not untrusted.is_ours(ref):
+            return None
+        text = _SECRETS[ref.source](self, ref.name)
+        return None if text is None else Secret(text)
 
     def variable_secret(self, name: str) -> str | None:
         """The value of a sensitive variable, or of an element: `passwords["x"]`."""
         if not self.texts:
             found, _ = declare(self.tree)
-            values = Values(os.environ, self.inputs.given)
+            values = Values(self.inputs.environ, self.inputs.given)
             resolved = resolve(self.tree, found.variables, values, context(function_table()))
             self.texts.update(resolved.secrets)
         return self.texts.get(name)
@@ -142,9 +169,11 @@ def _variables_alone(file: File) -> File:
 def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Configuration:
     """Read and parse the files of a folder and of the modules that it calls. Raises UsageError
     for one that cannot be read."""
-    root = root_of(folder)
+    root, links = root_of(folder), not inputs.untrusted
+    if inputs.untrusted:
+        untrusted.refuse_own_code(folder, root)
     try:
-        files = read_folder(root, folder)
+        files = read_folder(root, folder, links=links)
     except OSError as fault:
         raise UsageError(str(fault), _READABLE) from None
 
@@ -155,23 +184,26 @@ def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Conf
         secrets = resolve_secrets(references(config.config), configuration.secret)
         return registry.load(config.name).open(config.instance, config.config, secrets)
 
-    tree = load(files, partial(_module, root, folder), partial(_own, folder))
+    tree = load(files, partial(_module, root, folder, links), partial(_own, folder, links))
     configuration = Configuration(folder, root, tree, inputs, registry, Asking(connect))
     return configuration
 
 
-def _own(folder: Path, where: str) -> str:
-    """The path of a module's folder as it is without links; "" is the folder itself."""
+def _own(folder: Path, links: bool, where: str) -> str:
+    """The path of a module's folder as it is without links; "" is the folder itself. links: False
+    leaves them in, for `_module` to refuse."""
     try:
         if len(where) > MAX_PATH:
             return where
-        found = os.path.relpath((folder / where).resolve(), folder.resolve())
+        start = folder.resolve()
+        target = (start / where).resolve() if links else start / where
+        found = os.path.relpath(target, start)
     except (OSError, RuntimeError, ValueError):  # which reading it will tell
         return where
     return "" if found == os.curdir else found
 
 
-def _module(root: Path, folder: Path, where: str) -> dict[str, bytes]:
+def _module(root: Path, folder: Path, links: bool, where: str) -> dict[str, bytes]:
     """The files of a module's folder. Raises OSError saying why it cannot be read."""
     try:
         if len(where) > MAX_PATH:
@@ -181,20 +213,32 @@ def _module(root: Path, folder: Path, where: str) -> dict[str, bytes]:
         raise PermissionError("the path leads to itself, or is none") from None
     if not target.is_relative_to(root.resolve()):
         raise PermissionError(f"{where} leads out of the root of the configuration")
-    return read_folder(root, target)
+    if not links and Path(os.path.normpath(folder.resolve() / where)) != target:
+        raise PermissionError(f"{where} is behind a link, and --untrusted follows none")
+    return read_folder(root, target, links=links)
 
 
 def recorded_outputs(outputs: Sequence[Output]) -> FrozenMap:
-    """Outputs as the state keeps them: a sensitive one without its value, a deferred one not."""
+    """Outputs as the state keeps them: a sensitive one without its value, a deferred one not, and
+    none with a secret of this run."""
     return FrozenMap(
         {
             output.name: FrozenMap(
-                value=None if output.sensitive else output.value, sensitive=output.sensitive
+                value=None if output.sensitive else _clean(output.value), sensitive=output.sensitive
             )
             for output in outputs
             if not output.deferred
         }
     )
+
+
+def _clean(value: Value) -> Value:
+    """The value with its texts cleaned; the state is hashed after that."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, FrozenMap):
+        return FrozenMap({clean(key): _clean(item) for key, item in value.items()})
+    return tuple(map(_clean, value)) if isinstance(value, tuple) else value
 
 
 def recorded(outputs: FrozenMap) -> tuple[Output, ...]:

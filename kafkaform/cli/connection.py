@@ -22,6 +22,7 @@ from ..core.canonical import digest
 from ..core.dataclass import dataclass, field
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
 from ..core.errors import ConfigurationError, KafkaformError, UsageError
+from ..core.redaction import remember
 from ..core.resource import ProviderConfig
 from ..provider.contract import Provider, Secrets, Session
 from ..provider.registry import Registry
@@ -36,7 +37,7 @@ KAFKA = "kafka"
 COMMAND_LINE = Range("command line", 1, 1, 1, 1)
 MAX_FILE_BYTES = 1 << 20
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\],]+):(\d{1,5})")
-_ENV = re.compile(r"env:([A-Za-z_]\w*)", re.ASCII)
+_REFERENCE = re.compile(r"(env):([A-Za-z_]\w*)|(file):(.+)", re.ASCII | re.DOTALL)
 
 BootstrapServer = Annotated[
     str | None,
@@ -231,15 +232,15 @@ def direct(flags: Flags, environment: Mapping[str, str]) -> tuple[Connection, Di
     """The connection that flags alone describe, and warnings. Raises UsageError,
     ConfigurationError with every fault."""
     given = {item.key: item for item in (*_file(flags.command_config), *_typed(flags))}
-    values, faults = {}, []
+    values: dict[str, str] = {}
+    faults: list[Diagnostic] = []
     for key, item in given.items():
-        if key in java.SECRET_KEYS and (match := _ENV.fullmatch(item.value)):
-            values[key] = environment.get(match[1], "")
-            if not values[key]:
-                faults.append(_missing(item, match[1]))
-        else:
+        if key not in java.SECRET_KEYS:
             values[key] = item.value
-            faults += _visible(item)
+            continue
+        values[key], more = _secret(item, environment)
+        remember(values[key])  # what holds a password is as secret as the password
+        faults += more
     block, secrets, found = java.provider_block(values)
     faults += [_told(fault, given.get(fault.key)) for fault in found]
     if not block["bootstrap_servers"]:
@@ -294,24 +295,46 @@ def _check_server(server: str) -> None:
         )
 
 
-def _visible(item: Property) -> Iterator[Diagnostic]:
-    """A password that other users can see."""
-    if item.place is None and item.key in java.SECRET_KEYS:
-        yield Diagnostic(
-            Severity.WARNING,
-            f"the value of {item.key} is visible in the list of processes",
-            advice=f"Write --client-property {item.key}=env:NAME and set the environment "
-            "variable NAME, or use --command-config FILE.",
-        )
+def _secret(item: Property, environment: Mapping[str, str]) -> tuple[str, Diagnostics]:
+    """The text of a secret property, and what is wrong: in a file it may stand itself, on the
+    command line, which all users of the computer see, only a reference to it."""
+    match = _REFERENCE.fullmatch(item.value)
+    if match is None:
+        return item.value, () if item.place else (_visible(item),)
+    source, name = filter(None, match.groups())
+    text = environment.get(name) if source == "env" else _line_of(Path(name))
+    return text or "", () if text else (_missing(item, source, name),)
 
 
-def _missing(item: Property, name: str) -> Diagnostic:
+def _line_of(path: Path) -> str | None:
+    """The content of a file that holds one secret, without the line's end; None if there is
+    none to be read."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError):
+        return None
+    return text.removesuffix("\n") if len(text) <= MAX_FILE_BYTES else None
+
+
+def _visible(item: Property) -> Diagnostic:
     return Diagnostic(
         Severity.ERROR,
-        f"{item.key} refers to env:{name}, which has no value",
+        f"{item.key} stands on the command line, where every user of this computer can read it",
+        advice=f"Write --client-property {item.key}=env:NAME for the environment variable NAME, "
+        f"{item.key}=file:PATH for a file that holds nothing else, or use --command-config FILE. "
+        "Take what was typed out of the history of your shell.",
+    )
+
+
+def _missing(item: Property, source: str, name: str) -> Diagnostic:
+    todo = f"Set the environment variable {name}." if source == "env" else f"Write it to {name}."
+    return Diagnostic(
+        Severity.ERROR,
+        f"{item.key} refers to {source}:{name}, which has no value",
         range=item.place,
         excerpt=item.excerpt if item.place else None,
-        advice=f"Set the environment variable {name}.",
+        advice=todo,
     )
 
 

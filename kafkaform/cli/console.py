@@ -57,10 +57,10 @@ class Console:
         if diagnostics:
             # A command that has nothing to complain about should not load what draws complaints.
             from ..render.diagnostics import render_diagnostics
+            from .outlet import cleaned
 
-            sys.stderr.write(
-                render_diagnostics(diagnostics, colour=self.errors_colour, width=self.width)
-            )
+            told = cleaned(diagnostics)
+            sys.stderr.write(render_diagnostics(told, colour=self.errors_colour, width=self.width))
             sys.stderr.flush()
 
     def ask(self, question: str) -> str:

@@ -1,7 +1,8 @@
 """A fault of kafkaform itself, told as one: what it is, whose it is, how to report it.
 
 The details go to a private file, since an exception's text can hold a value of the
-configuration, and never to the screen.
+configuration, and never to the screen. They are the trace without the values of variables, and
+without the secrets of the run.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import platform
 import tempfile
 import traceback
 from pathlib import Path
+from types import TracebackType
 
 from .. import __version__
 from ..core.diagnostics import Diagnostic, Severity
+from ..core.redaction import clean
 
 SAFE = (
     "This is a fault of kafkaform, not of your configuration. Nothing is lost: each request is "
@@ -23,20 +26,25 @@ SAFE = (
 
 def explained(error: Exception) -> Diagnostic:
     """One paragraph about an unexpected error, and where its details are."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{Path(last.filename).name}, line {last.lineno}"
     return Diagnostic(
         Severity.ERROR,
-        f"kafkaform {__version__} failed unexpectedly: {type(error).__name__} at {place}",
+        summary(type(error), error.__traceback__),
         detail=SAFE,
         advice=f"Report it to the project. {_details(error)}",
     )
 
 
+def summary(kind: type[BaseException], trace: TracebackType | None) -> str:
+    """What failed and where, without the words of the exception."""
+    last = traceback.extract_tb(trace)[-1:]
+    place = "".join(f" at {Path(frame.filename).name}, line {frame.lineno}" for frame in last)
+    return f"kafkaform {__version__} failed unexpectedly: {kind.__name__}{place}"
+
+
 def _details(error: Exception) -> str:
     """Write the trace to a new private file and say so; if that fails, say how to do without."""
     about = f"kafkaform {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
-    text = about + "".join(traceback.format_exception(error))
+    text = clean(about + "".join(traceback.format_exception(error)))
     try:
         descriptor, name = tempfile.mkstemp(prefix="kafkaform-fault-", suffix=".txt")
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:

@@ -15,9 +15,12 @@ VarFile = Annotated[
     typer.Option("--var-file", metavar="FILE", help="Read input variables from this file."),
 ]
 StateFile = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
-        "--state", metavar="FILE", help="The state file; default: kafkaform.state.json here."
+        "--state",
+        metavar="PLACE",
+        help="Where the state is: a file, or s3://, gs://, az:// with bucket and prefix; default: "
+        "KAFKAFORM_STATE, the backend block, or kafkaform.state.json here.",
     ),
 ]
 Target = Annotated[
@@ -77,6 +80,14 @@ LockTimeout = Annotated[
 ]
 AutoApprove = Annotated[
     bool, typer.Option("--auto-approve", "--force", help="Do not ask; apply what is planned.")
+]
+Untrusted = Annotated[
+    bool,
+    typer.Option(
+        "--untrusted",
+        help="Anybody may have written these files: they read no other files, and connections "
+        "come from the environment only.",
+    ),
 ]
 Input = Annotated[bool, typer.Option("--input/--no-input", help="May questions be asked?")]
 

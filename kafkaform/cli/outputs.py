@@ -13,14 +13,14 @@ from ..core.value import EMPTY, FrozenMap, Value
 from ..render.text import SENSITIVE, block, inline
 from ..syntax.write import write_value
 from .console import Console
+from .stores import open_store
 from .terraform import type_of
-from .workspace import open_store
 
 RECORDED = "Outputs are recorded by `kafkaform apply`."
 
 
 def output(
-    name: str | None = None, json: bool = False, raw: bool = False, state: Path | None = None
+    name: str | None = None, json: bool = False, raw: bool = False, state: str | None = None
 ) -> int:
     """Print all outputs, or the value of one. raw: a text, number or bool alone, without quotes
     and without a final newline, for scripts. Sensitive values are not stored, so never shown."""

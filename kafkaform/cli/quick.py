@@ -38,7 +38,13 @@ _VAR, _VAR_FILE = Flag("var", str, many=True), Flag("var", Path, many=True)
 QUICK: Mapping[str, Quick] = {
     "validate": Quick(
         "validating:validate",
-        {"json": _JSON, "no-color": _NO_COLOR, "var": _VAR, "var-file": _VAR_FILE},
+        {
+            "untrusted": Flag("untrusted"),
+            "json": _JSON,
+            "no-color": _NO_COLOR,
+            "var": _VAR,
+            "var-file": _VAR_FILE,
+        },
     ),
     "fmt": Quick(
         "formatting:fmt",
@@ -56,7 +62,7 @@ QUICK: Mapping[str, Quick] = {
     ),
     "output": Quick(
         "outputs:output",
-        {"json": _JSON, "raw": Flag("raw"), "state": Flag("state", Path)},
+        {"json": _JSON, "raw": Flag("raw"), "state": Flag("state", str)},
         Flag("name", str),
     ),
 }

@@ -15,14 +15,16 @@ def root_of(folder: Path) -> Path:
     return next((p for p in (folder, *folder.parents) if (p / ".git").exists()), folder)
 
 
-def read_folder(root: Path, folder: Path) -> dict[str, bytes]:
-    """The configuration files of a folder by name, links to files inside the root among them.
+def read_folder(root: Path, folder: Path, *, links: bool = True) -> dict[str, bytes]:
+    """The configuration files of a folder by name. links: those to files inside the root too.
     Raises OSError that says which one cannot be read, and why."""
     read = confined(root, folder)
     files: dict[str, bytes] = {}
     for path in sorted(folder.iterdir()):
         if not is_read(path.name) or path.is_dir():
             continue
+        if not links and path.is_symlink():
+            raise PermissionError(f'"{path.name}" is a link, and --untrusted follows none')
         if len(files) >= LIMITS.files:
             raise PermissionError(f"a folder may hold {LIMITS.files:,} configuration files")
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ..core.address import parse_address
 from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostics, Range, has_errors
@@ -22,7 +20,7 @@ COMMAND_LINE = Range("command line", 1, 1, 1, 1)
 def run_apply(
     ask: Ask,
     inputs: Inputs,
-    state_file: Path | None,
+    state_file: str | None,
     console: Console,
     *,
     json: bool,

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from ..core.dataclass import dataclass
 from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError, UsageError, exit_code
+from ..core.redaction import holds_secret
 from .completion import LEAVE, OFFERED, Completer
 from .connection import Kept
 from .console import Console
@@ -22,7 +23,7 @@ from .tree import commands, typed
 
 PROMPT = "kafkaform> "
 _SECRET = re.compile(
-    r"(?:passw|passphrase|secret|token|jaas|\.key\b)[^\s=]*\s*=(?!\s*\[?\s*env:)|"
+    r"(?:passw|passphrase|secret|token|jaas|\.key\b)[^\s=]*\s*=(?!\s*\[?\s*(?:env|file):)|"
     r"://[^\s/@]+:[^\s/@]+@",
     re.IGNORECASE,
 )
@@ -124,7 +125,7 @@ def remember(line: str) -> None:
     """Keep a line for the arrow keys, unless it may hold a secret."""
     import readline
 
-    if line.strip() and not _SECRET.search(line):
+    if line.strip() and not _SECRET.search(line) and not holds_secret(line):
         readline.add_history(line)
 
 

@@ -11,7 +11,6 @@ from ..core.diagnostics import Diagnostics, Range, Severity
 from ..core.errors import KafkaformError
 from ..core.resource import Desired
 from ..language.tree import Tree
-from ..provider.registry import Registry
 from ..syntax.nodes import Block
 from .configuration import Inputs, read_configuration
 from .console import Console
@@ -20,13 +19,15 @@ from .console import Console
 def validate(
     var: Sequence[str | Path] = (),
     var_file: Sequence[Path] = (),
+    untrusted: bool = False,
     json: bool = False,
     no_color: bool = False,
 ) -> int:
     """Print every fault of the folder's configuration; 1 if one of them is an error."""
     console, tree = Console.standard(no_color=no_color), None
     try:
-        configuration = read_configuration(Path.cwd(), Inputs.of(var, var_file), Registry())
+        inputs = Inputs.of(var, var_file, untrusted=untrusted)
+        configuration = read_configuration(Path.cwd(), inputs, inputs.registry())
         tree, found = configuration.tree, configuration.desired(offline=True)
         faults = found.diagnostics
     except KafkaformError as error:

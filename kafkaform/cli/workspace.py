@@ -18,27 +18,23 @@ from pathlib import Path
 
 from ..apply.secrets import references, resolve
 from ..audit.chain import glances
-from ..audit.event import decode
 from ..audit.index import Index, index
 from ..audit.sink import Sink
-from ..audit.sinks.local import LocalSink
 from ..core.clock import Clock, SystemClock
 from ..core.dataclass import dataclass
 from ..core.diagnostics import has_errors
-from ..core.errors import ConfigurationError, UsageError
+from ..core.errors import ConfigurationError
 from ..core.resource import Desired
 from ..core.value import FrozenMap, SecretRef
 from ..provider.contract import Provider, ResourceType, Session, types_of
-from ..provider.registry import Registry
 from ..state.backend import Backend, LockInfo
-from ..state.backends.local import LocalBackend
 from ..state.model import State, new_state
 from .configuration import Configuration, Inputs, read_configuration
+from .stores import open_store
 
-STATE_FILE = "kafkaform.state.json"
-AUDIT_FILE = "kafkaform.audit.jsonl"
 HIDDEN_SETTINGS = re.compile(r"password|secret|key|token|passphrase", re.IGNORECASE)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 MANY = 5_000
@@ -62,34 +58,15 @@ class Workspace:
         return types_of(self.providers.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
-    """The state and the log of a folder, without its configuration."""
-
-    folder: Path
-    backend: Backend
-    sink: Sink
-
-
-def open_store(state_file: Path | None = None) -> Store:
-    """The store of the current folder; --state moves both files."""
-    folder = Path.cwd()
-    path = folder / (state_file or STATE_FILE)
-    log = path.parent / (AUDIT_FILE if path.name == STATE_FILE else f"{path.stem}.audit.jsonl")
-    return Store(folder, LocalBackend(path), LocalSink(log))
-
-
-def open_workspace(
-    inputs: Inputs, state_file: Path | None = None, *, whole: bool = False
-) -> Workspace:
+def open_workspace(inputs: Inputs, state: str | None = None, *, whole: bool = False) -> Workspace:
     """Read and evaluate the configuration of the current folder. whole: keep all of its blocks,
     for who wants to look at them again.
 
     Raises ConfigurationError with every fault that was found.
     """
-    store = open_store(state_file)
-    registry = Registry()
-    configuration = read_configuration(store.folder, inputs, registry)
+    registry = inputs.registry()
+    configuration = read_configuration(Path.cwd(), inputs, registry)
+    store = open_store(state, configuration.tree)
     try:
         desired = configuration.desired()
     finally:
@@ -149,6 +126,7 @@ def display(space: Workspace) -> FrozenMap:
 def read_log(sink: Sink, state: State | None) -> Index:
     """The index of the whole log, every record checked. Raises StorageError if one is not what
     was written, or if the log lacks the record that the state is anchored at."""
+    sink.pass_over_torn()
     head = state.audit_head if state else None
     return index(glances(sink.lines(), sink.location, head), head)
 
@@ -156,8 +134,9 @@ def read_log(sink: Sink, state: State | None) -> Index:
 def first_state(sink: Sink) -> State:
     """The state where none was ever saved. Its lineage is the log's, if a run began one and
     ended before its first save; else it is empty, because nothing but an apply may name it."""
-    line = next(iter(sink.lines()), None)
-    return new_state(str(decode(line).body.get("lineage", "")) if line else "")
+    sink.pass_over_torn()
+    first = next(glances(sink.lines(), sink.location), None)
+    return new_state(str(first.body.get("lineage", "")) if first else "")
 
 
 def new_run_id() -> str:
@@ -185,16 +164,8 @@ def commit_of(folder: Path) -> str | None:
             head = (git / head[5:]).read_text().strip()
     except OSError:
         return None
-    return head or None
+    return head if _COMMIT.fullmatch(head) else None
 
 
 def lock_info(run: str, command: str, started: str) -> LockInfo:
     return LockInfo(run, who(), socket.gethostname(), os.getpid(), started, command)
-
-
-def seconds_of(text: str, flag: str) -> float:
-    """`90`, `60s`, `5m` in seconds. Raises UsageError."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(f"{flag} {text!r} is not a duration", "Write it as 30s, 5m or 1h.")
-    return float(match[1]) * _UNITS[match[2]]

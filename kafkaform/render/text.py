@@ -164,3 +164,11 @@ def table(rows: list[list[str]], right: frozenset[int] = frozenset()) -> list[st
         ]
         lines.append("  ".join(line).rstrip())
     return lines
+
+
+def spreadsheet_safe(text: str) -> str:
+    """A cell that no spreadsheet takes for a formula: those begin with one of a few characters,
+    perhaps after blanks."""
+    return (
+        f"'{text}" if text.lstrip()[:1] in tuple("=+-@|%") or text[:1] in tuple("\t\r\n") else text
+    )

@@ -136,7 +136,7 @@ def open_native(settings: Settings, tokens: Tokens | None = None) -> Native:
     """A connected client. tokens: what it logs in with, if that is a token. Raises ConnectError
     within 10 seconds, ConfigurationError."""
     causes = Causes()
-    config = {**native_config(settings), "error_cb": causes.report, **_oauth(tokens)}
+    config = {**native_config(settings), "error_cb": causes.report, **oauth(tokens)}
     try:
         client = AdminClient(config, logger=logging.getLogger(NATIVE_LOGGER))
     except (KafkaException, ValueError, TypeError) as error:
@@ -152,14 +152,14 @@ def open_native(settings: Settings, tokens: Tokens | None = None) -> Native:
     raise connect_error(settings, causes.first(), found)
 
 
-def _oauth(tokens: Tokens | None) -> Mapping[str, Any]:
+def oauth(tokens: Tokens | None) -> Mapping[str, Any]:
     """librdkafka asks again, from a thread of its own, before the token expires."""
     if tokens is None:
         return {}
 
     def give(_: str) -> tuple[str, float]:
         token = tokens.now()
-        return token.text, token.expires
+        return token.text.reveal(), token.expires
 
     return {"oauth_cb": give}
 

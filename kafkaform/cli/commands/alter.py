@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import shlex
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -31,7 +30,7 @@ from ..inorder import InOrder
 from ..moving import cancelling, cancelling_plan
 from ..scene import Ask, Scene
 from ..screen import screen
-from ..workspace import seconds_of
+from ..stores import seconds_of
 from .describe import described, terminal_width
 
 app = typer.Typer(help="Change what no block manages.", no_args_is_help=True)
@@ -55,7 +54,7 @@ class Doing:
 
     auto_approve: bool
     wait: bool
-    state: Path | None
+    state: str | None
     lock_timeout: float
     json: bool
     quiet: bool

@@ -33,7 +33,7 @@ from ..flags import (
 from ..planning import check_fail_on
 from ..running import run_apply
 from ..scene import Ask
-from ..workspace import seconds_of
+from ..stores import seconds_of
 
 PlanFile = Annotated[
     Path | None, typer.Argument(metavar="PLAN", help="What `plan -out=FILE` saved.")
@@ -42,6 +42,7 @@ Expect = Annotated[
     str | None,
     typer.Option("--expect", metavar="APPROVAL", help="Apply only what was approved so."),
 ]
+Untrusted = Annotated[bool, typer.Option("--untrusted", hidden=True)]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until brokers show it.")]
 
 
@@ -61,6 +62,7 @@ def apply_command(
     var: Var = [],
     var_file: VarFile = [],
     state: StateFile = None,
+    untrusted: Untrusted = False,
     lock_timeout: LockTimeout = "0s",
     json: Json = False,
     no_color: NoColor = False,
@@ -71,6 +73,11 @@ def apply_command(
 
     With PLAN, apply that saved plan; with --expect, only the plan that was approved.
     """
+    if untrusted:
+        raise UsageError(
+            "apply takes no --untrusted: what is applied must have been reviewed and merged",
+            "Plan with --untrusted, review, merge, then `kafkaform apply --expect APPROVAL`.",
+        )
     options = Options(
         target=tuple(target),
         exclude=tuple(exclude),

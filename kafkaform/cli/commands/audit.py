@@ -1,4 +1,4 @@
-"""`kafkaform audit show|verify|head`: the log that can prove what happened."""
+"""`kafkaform audit show|verify|head|export|publish`: the log that can prove what happened."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import typer
 from ...audit.chain import trusted
 from ...audit.chain import verify as verify_chain
 from ...audit.event import Record, encode
+from ...core.canonical import dumps
 from ...core.errors import StorageError, UsageError
 from ...core.head import Head, parse_head
 from ...core.value import FrozenMap
 from ...render.text import count, inline
+from ..connection import Way, connects
 from ..console import Console
 from ..flags import StateFile
-from ..workspace import open_store
+from ..stores import open_store
 
 app = typer.Typer(help="The audit log.", no_args_is_help=True)
 SHOWN = 50
@@ -91,13 +93,9 @@ def verify(
     """
     store = open_store(state)
     recorded = store.backend.load().state
-    heads = [recorded.audit_head] if recorded and recorded.audit_head else []
-    if anchor is not None:
-        heads.append(_head(anchor))
-    result = verify_chain(store.sink.lines())
-    for head in heads:
-        if result.ok:
-            result = verify_chain(store.sink.lines(), head)
+    kept = recorded.audit_head if recorded else None
+    given = _head(anchor) if anchor is not None else None
+    result = verify_chain(store.sink.lines(), kept, given)
     if not result.ok:
         raise StorageError(
             f"{store.sink.location}: record {result.seq}: {result.problem}",
@@ -121,3 +119,47 @@ def _head(text: str) -> Head:
 def head(state: StateFile = None) -> None:
     """Print the end of the log, to keep it somewhere else (a CI log)."""
     Console.standard().out(str(verify_chain(open_store(state).sink.lines()).head))
+
+
+@app.command()
+def export(
+    csv: Annotated[bool, typer.Option("--csv", help="CSV; default: a JSON object a line.")] = False,
+    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only this run.")] = None,
+    after: Annotated[
+        int, typer.Option("--after", metavar="SEQ", min=0, help="Only later records.")
+    ] = 0,
+    state: StateFile = None,
+) -> None:
+    """Print every record as a row of plain columns, for spreadsheets and data frames."""
+    # Spreadsheets and topics are no part of what other commands load.
+    from ..copies import csv_lines, rows
+
+    found = rows(open_store(state), run, after)
+    Console.standard().lines(csv_lines(found) if csv else map(dumps, found))
+
+
+@app.command()
+@connects
+def publish(
+    way: Way,
+    to_topic: Annotated[
+        str, typer.Option("--to-topic", metavar="TOPIC", help="Must exist; one key a state.")
+    ],
+    state: StateFile = None,
+) -> None:
+    """Copy the records that a Kafka topic lacks to it, in order.
+
+    The copy is for readers: the log that recovers and proves stays where it is.
+    """
+    from ..copies import publish_log
+
+    done, cut = publish_log(open_store(state), way.connection(), to_topic)
+    new = done.last - done.before
+    text = f"Published {count(new, 'record')} to {inline(to_topic)}: it has 1 to {done.last}."
+    if not new:
+        text = f"{inline(to_topic)} has all {count(done.last, 'record')} already."
+    Console.standard().out(text)
+    if cut:
+        way.console.note(
+            f"{count(cut, 'record')} too large for a topic: published without the body."
+        )

@@ -27,7 +27,7 @@ from ..flags import (
 )
 from ..running import run_apply
 from ..scene import Ask
-from ..workspace import seconds_of
+from ..stores import seconds_of
 from .apply import Expect, NoWait
 
 Confirm = Annotated[

@@ -9,6 +9,7 @@ import typer
 
 from ...core.address import parse_address
 from ...core.errors import AppliedInPart, StorageError, UsageError
+from ...core.redaction import clean
 from ...language.tree import FAMILIES, is_read
 from ...plan.model import Options
 from ...render.text import count
@@ -18,7 +19,8 @@ from ..flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
 from ..importing import Wanted, proven, take_stock, written
 from ..running import run_apply
 from ..scene import Ask
-from ..workspace import Workspace, open_workspace, seconds_of
+from ..stores import seconds_of
+from ..workspace import Workspace, open_workspace
 
 STDOUT = "-"
 
@@ -95,7 +97,7 @@ def import_command(
 
 
 def _import_all(
-    wanted: Wanted, inputs: Inputs, state: Path | None, out: str, console: Console
+    wanted: Wanted, inputs: Inputs, state: str | None, out: str, console: Console
 ) -> None:
     """Raises AppliedInPart after a listing that failed: what was read is written all the same."""
     space = open_workspace(inputs, state, whole=True)
@@ -136,7 +138,7 @@ def _write(text: str, target: Path | None, console: Console) -> None:
         return
     try:
         with target.open("x", encoding="utf-8") as file:
-            file.write(text)
+            file.write(clean(text))
     except OSError as error:
         raise StorageError(
             f"{target} cannot be written: {error.strerror}", "Choose another place."

@@ -16,7 +16,8 @@ from ...state.model import State
 from ..configuration import Inputs, read_configuration
 from ..console import Console
 from ..flags import LockTimeout, NoColor, StateFile, Var, VarFile
-from ..workspace import Store, lock_info, new_run_id, open_store, seconds_of
+from ..stores import Store, open_store, seconds_of
+from ..workspace import lock_info, new_run_id
 
 CONFIGURATION = (".kf.hcl", ".kf.json", ".tf", ".tf.json")
 OURS = ".kafkaform"
@@ -86,6 +87,7 @@ def _storage(store: Store, timeout: float) -> Iterator[tuple[str, str]]:
     clock = SystemClock()
     info = lock_info(new_run_id(), "init", timestamp(clock.now()))
     with store.backend.lock(info, timeout, clock):
+        store.backend.probe()
         store.backend.check_writable()
         store.sink.check_writable()
         found = store.backend.load().state

@@ -1,13 +1,16 @@
-"""`kafkaform lock show`: who holds the state."""
+"""`kafkaform lock show|release`: who holds the state, and the end of a lock
+that nobody gives back."""
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import typer
 
 from ...render.text import inline
 from ..console import Console
 from ..flags import StateFile
-from ..workspace import open_store
+from ..stores import open_store
 
 app = typer.Typer(help="The lock of the state.", no_args_is_help=True)
 
@@ -24,6 +27,20 @@ def show(state: StateFile = None) -> None:
         f"Locked by {inline(holder.who)} on {inline(holder.host)}, process {holder.pid}, "
         f"since {holder.started}: `{inline(holder.command)}`, run {holder.run}."
     )
+
+
+@app.command()
+def release(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run that `lock show` names.")],
+    state: StateFile = None,
+) -> None:
+    """End the lock of a run that died before it could give it back.
+
+    Only for runs of which you know that they have ended: a lock of an object store ends by itself
+    some minutes after its run. The next run first finds out what this one had under way.
+    """
+    ended = open_store(state).backend.break_lock(run)
+    Console.standard().out(f"Released the lock of {inline(str(ended))}.")
 
 
 @app.callback()

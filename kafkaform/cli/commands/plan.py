@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from ...apply.preflight import refuse
-from ...apply.secrets import in_plan, resolve
-from ...core.errors import StorageError
+from ...apply.secrets import in_plan, refuse_exposed, resolve
+from ...core.errors import UsageError
+from ...core.redaction import clean
 from ...plan.codec import encode
 from ...plan.model import Mode, Options, Plan
 from ..configuration import Inputs
@@ -28,6 +29,7 @@ from ..flags import (
     Quiet,
     StateFile,
     Target,
+    Untrusted,
     Var,
     VarFile,
     accepted,
@@ -39,6 +41,7 @@ from ..planning import (
     refuse_if_blocked,
     validated_plan,
 )
+from ..saving import save
 from ..screen import screen
 from ..workspace import open_workspace
 
@@ -74,6 +77,7 @@ def plan(
     var: Var = [],
     var_file: VarFile = [],
     state: StateFile = None,
+    untrusted: Untrusted = False,
     json: Json = False,
     no_color: NoColor = False,
     quiet: Quiet = False,
@@ -85,8 +89,10 @@ def plan(
     accept = accepted(open_access=accept_open_access, unproven_access=accept_unproven_access)
     options = Options(mode, tuple(target), tuple(exclude), tuple(adopt), max_deletes, accept)
     conditions = check_fail_on(fail_on)
+    if untrusted:
+        _check_untrusted(state, validate)
     with screen(console, json=json, quiet=quiet, detail=not concise) as shown:
-        space = open_workspace(Inputs.of(var, var_file), state)
+        space = open_workspace(Inputs.of(var, var_file, untrusted=untrusted), state)
         if validate:
             made, verdicts = validated_plan(space, options, shown.progress)
         else:
@@ -107,22 +113,31 @@ def plan(
         raise typer.Exit(2)
 
 
+def _check_untrusted(state: str | None, validate: bool) -> None:
+    """Raises UsageError for flags without which, or with which, a plan of files that anybody
+    may have written could not be trusted."""
+    if state is None:
+        raise UsageError(
+            "--untrusted needs --state: the state file beside the configuration may be forged",
+            "Name the state that the last apply wrote, outside of what was checked out.",
+        )
+    if validate:
+        raise UsageError(
+            "--untrusted and --validate exclude each other: a dry run needs rights to write",
+            "Leave --validate to the run that applies; it does the same dry run first.",
+        )
+
+
 def _save(made: Plan, out: Path | None, comment: Path | None) -> None:
-    """Write the plan file and the review comment. Raises StorageError."""
-    for path, content in ((out, encode), (comment, _comment)):
-        if path is None:
-            continue
-        text = content(made)
-        try:
-            path.write_bytes(text)
-        except OSError as error:
-            raise StorageError(
-                f"{path} cannot be written: {error.strerror}", "Choose another place."
-            ) from None
+    """Write the plan file and the review comment. Raises StorageError, ConfigurationError."""
+    refuse_exposed(made)
+    for path, content, private in ((out, encode, True), (comment, _comment, False)):
+        if path is not None:
+            save(path, content(made), private=private)
 
 
 def _comment(made: Plan) -> bytes:
     # The template engine is slow to load and only comments need it.
     from ...render.markdown import markdown
 
-    return markdown(made, command=apply_command(made)).encode()
+    return clean(markdown(made, command=apply_command(made))).encode()

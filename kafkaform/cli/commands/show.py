@@ -8,14 +8,13 @@ from typing import Annotated
 import typer
 
 from ...core.canonical import dumps
-from ...core.errors import UsageError
-from ...plan.codec import decode
 from ...render.human import human
 from ...render.jsonplan import to_json
 from ..console import Console
 from ..flags import NoColor, StateFile
 from ..planning import apply_command
-from ..workspace import open_store
+from ..saving import saved_plan
+from ..stores import open_store
 from .state import row_lines, state_data
 
 PLAN_HELP = "What `plan -out=FILE` saved."
@@ -33,13 +32,7 @@ def show(
     if plan_file is None:
         _show_state(console, state, json=json)
         return
-    try:
-        data = plan_file.read_bytes()
-    except OSError as error:
-        raise UsageError(
-            f"{plan_file} cannot be read: {error.strerror}", "Save one: `kafkaform plan -out=FILE`."
-        ) from None
-    plan = decode(data, str(plan_file))
+    plan = saved_plan(plan_file)
     if json:
         console.out(dumps(to_json(plan)))
     elif comment:
@@ -51,7 +44,7 @@ def show(
         console.out(human(plan, colour=console.colour, width=console.width))
 
 
-def _show_state(console: Console, state_file: Path | None, *, json: bool) -> None:
+def _show_state(console: Console, state_file: str | None, *, json: bool) -> None:
     state = open_store(state_file).backend.load().state
     if json:
         console.out(dumps(state_data(state)))

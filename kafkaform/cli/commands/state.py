@@ -1,30 +1,32 @@
-"""`kafkaform state list|show|rm|mv`: what is recorded, and small repairs of it."""
+"""`kafkaform state list|show|rm|mv|pull|push`: what is recorded, and small repairs of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ...audit.event import Kind, state_body, timestamp
-from ...audit.index import Index
 from ...audit.journal import Journal
 from ...core.address import matches, parse_address
 from ...core.canonical import dumps
 from ...core.clock import SystemClock
 from ...core.diagnostics import suggest
-from ...core.errors import OutcomeUnknown, UsageError
+from ...core.errors import UsageError
 from ...core.head import Head
-from ...core.resource import Identity
 from ...core.value import FrozenMap
 from ...render.text import count, inline, value
+from ...state.codec import encode
 from ...state.edit import commit, move, with_head, without_address
 from ...state.model import Row, State
+from ..carrying import pull as pull_store
+from ..carrying import push as push_store
+from ..carrying import refuse_before_recovery, touched
 from ..console import Console
 from ..flags import LockTimeout, StateFile
-from ..workspace import lock_info, new_run_id, open_store, read_log, seconds_of, who
+from ..stores import open_store, seconds_of
+from ..workspace import lock_info, new_run_id, read_log, who
 
 app = typer.Typer(help="The recorded state.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="For programs.")]
@@ -82,8 +84,52 @@ def mv(
     Console.standard().out(f"{source} is now {target}.")
 
 
+@app.command()
+def pull(
+    out: Annotated[
+        str | None,
+        typer.Option("--out", metavar="FILE", help="Save it here, with its log beside it."),
+    ] = None,
+    state: StateFile = None,
+    lock_timeout: LockTimeout = "0s",
+) -> None:
+    """Print the state as it is stored, or save it with its log to be used with --state."""
+    store, clock = open_store(state), SystemClock()
+    if out is None:
+        found = store.backend.load().state
+        if found is None:
+            raise UsageError(f"{store.backend.location}: there is no state yet")
+        Console.standard().out(encode(found).decode().rstrip("\n"))
+        return
+    target = open_store(out)
+    pulled = pull_store(store, target, clock, seconds_of(lock_timeout, "--lock-timeout"))
+    Console.standard().out(
+        f"Saved serial {pulled.serial} to {out}, and its log to {target.sink.location}."
+    )
+
+
+@app.command()
+def push(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A state, its log beside it.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Also over a newer state of the same lineage.")
+    ] = False,
+    state: StateFile = None,
+    lock_timeout: LockTimeout = "0s",
+) -> None:
+    """Write a state and its log to where this folder keeps them: to move to an object store, or
+    to put a backup back."""
+    source, target = open_store(file), open_store(state)
+    timeout = seconds_of(lock_timeout, "--lock-timeout")
+    pushed = push_store(source, target, SystemClock(), timeout, force=force)
+    Console.standard().out(
+        f"{target.backend.location} is serial {pushed.serial} now: "
+        f"{count(len(pushed.objects), 'object')}. Its log is {target.sink.location}."
+    )
+
+
 def _edit(
-    command: str, state_file: Path | None, lock_timeout: str, change: Callable[[State], State]
+    command: str, state_file: str | None, lock_timeout: str, change: Callable[[State], State]
 ) -> None:
     """Edit under the lock; the log records it before the state holds it."""
     store, clock, run = open_store(state_file), SystemClock(), new_run_id()
@@ -94,32 +140,13 @@ def _edit(
         loaded = store.backend.load()
         if loaded.state is None:
             raise UsageError("there is no state here", "Check the folder (-chdir) and --state.")
-        _refuse_before_recovery(read_log(store.sink, loaded.state))
+        refuse_before_recovery(read_log(store.sink, loaded.state))
         before, after = loaded.state, change(loaded.state)
-        touched = _touched(before, after)
         journal = Journal(store.sink, clock, run, who(), before.lineage)
-        body = state_body(before.serial + 1, loaded.version or "", command, touched)
+        body = state_body(before.serial + 1, loaded.version or "", command, touched(before, after))
         record = journal.write(Kind.STATE, body)
         anchored = with_head(after, Head(record.seq, record.hash))
         store.backend.save(commit(before, anchored), loaded.version)
-
-
-def _refuse_before_recovery(found: Index) -> None:
-    """An edit anchors the state at the log's end; what it lacks until there would be lost."""
-    if found.unsaved:
-        raise OutcomeUnknown(
-            f"{count(len(found.unsaved), 'outcome')} of an earlier run: in the audit log, but "
-            "not in the state yet",
-            "Run `kafkaform apply` first: it takes them in.",
-        )
-
-
-def _touched(before: State, after: State) -> list[Identity]:
-    return [
-        identity
-        for identity in before.objects.keys() | after.objects.keys()
-        if before.objects.get(identity) != after.objects.get(identity)
-    ]
 
 
 def row_lines(row: Row) -> Iterator[str]:

@@ -1,0 +1,107 @@
+"""Copies of the audit log for others: rows for spreadsheets and data frames, records for a topic.
+
+A copy proves nothing by itself: the log is the one that `audit verify` checks.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kafkaform_providers.kafka.publishing import Entry, Published, publish
+
+from ..audit.chain import trusted
+from ..audit.event import Record, encode
+from ..core.canonical import dumps
+from ..core.errors import UsageError
+from ..core.value import FrozenMap
+from ..render.text import spreadsheet_safe
+from .connection import Connection
+from .stores import Store
+
+LARGEST = 900_000
+"""Bytes of a record that a topic takes whole; its default limit is 1,048,588 with everything."""
+STEP = ("instance", "scope_id", "address", "kind", "key", "action", "incarnation", "phase")
+OF_STEP = ("attempt", "outcome", "duration_ms", "plan", "approval", "of_run")
+COLUMNS = ("lineage", "seq", "time", "run", "actor", "record", *STEP, *OF_STEP)
+COLUMNS += ("error_code", "error", "paths", "hash")
+
+
+def rows(store: Store, run: str | None, after: int) -> Iterator[Mapping[str, Any]]:
+    """One row a record, all with the same columns: scalars, and `paths` as JSON text. run: only
+    of this one; after: only later records.
+
+    Raises StorageError at the first record that is not what was written.
+    """
+    for record in _records(store):
+        if record.seq > after and run in (None, record.run):
+            yield _row(record)
+
+
+def csv_lines(found: Iterator[Mapping[str, Any]]) -> Iterator[str]:
+    """The rows as CSV (RFC 4180), where no cell is a formula."""
+    yield _csv(COLUMNS)
+    for row in found:
+        yield _csv("" if row[c] is None else spreadsheet_safe(str(row[c])) for c in COLUMNS)
+
+
+def publish_log(store: Store, connection: Connection, topic: str) -> tuple[Published, int]:
+    """Copy what the topic lacks; where it stands, and how many records were too large, of which
+    it has everything but their bodies. Raises KafkaformError."""
+    lineage = next((str(r.body.get("lineage")) for r in _records(store)), None)
+    if lineage is None:
+        raise UsageError(f"{store.sink.location}: there is no log yet")
+    cut: list[int] = []
+    settings = connection.settings
+    done = publish(
+        settings.instance,
+        settings.config,
+        connection.secrets,
+        topic,
+        lineage,
+        (_entry(record, cut) for record in _records(store)),
+    )
+    return done, sum(1 for seq in cut if seq > done.before)
+
+
+def _records(store: Store) -> Iterator[Record]:
+    """All of them, checked, the state's anchor included."""
+    state = store.backend.load().state
+    return trusted(store.sink.lines(), store.sink.location, state.audit_head if state else None)
+
+
+def _row(record: Record) -> Mapping[str, Any]:
+    body, error = record.body, record.body.get("error")
+    about = {name: body.get(name) for name in (*STEP, *OF_STEP)}
+    return {
+        "lineage": body.get("lineage"),
+        "seq": record.seq,
+        "time": record.time,
+        "run": record.run,
+        "actor": record.actor,
+        "record": record.kind,
+        **{name: None if isinstance(item, FrozenMap) else item for name, item in about.items()},
+        "error_code": error["code"] if error else None,
+        "error": error["message"] if error else None,
+        "paths": dumps(body["paths"]) if "paths" in body else None,
+        "hash": record.hash,
+    }
+
+
+def _csv(cells: Any) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(cells)
+    return text.getvalue()
+
+
+def _entry(record: Record, cut: list[int]) -> Entry:
+    line = encode(record)
+    if len(line) <= LARGEST:
+        return Entry(record.seq, line)
+    cut.append(record.seq)
+    short = {"lineage": record.body.get("lineage"), "omitted_bytes": len(line)}
+    whole = {"seq": record.seq, "time": record.time, "run": record.run, "actor": record.actor}
+    rest = {"kind": record.kind, "body": short, "prev": record.prev, "hash": record.hash}
+    return Entry(record.seq, dumps(whole | rest).encode())

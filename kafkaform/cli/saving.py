@@ -1,0 +1,53 @@
+"""Plans and comments in files that the user names: never through a link, never half written."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from pathlib import Path
+
+from ..core.errors import StorageError, UsageError
+from ..core.storage import refusal
+from ..plan.codec import decode
+from ..plan.model import Plan
+from ..state.backends import files
+
+
+def save(path: Path, data: bytes, *, private: bool) -> None:
+    """Put a file in its place at once; another name of the file that was there keeps the old
+    bytes. private: for this user alone. Raises StorageError for a place that holds something
+    else than a file."""
+    fresh = files.temporary(path)
+    try:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        files.write_new(fresh, data)
+        if not private:
+            fresh.chmod(0o666 & ~_umask())
+        fresh.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        told = refusal("cannot save it", path, error)
+        raise StorageError(told.message, "Choose another place.") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def saved_plan(path: Path) -> Plan:
+    """The plan that `plan -out=FILE` saved. Raises UsageError for what cannot be read,
+    PlanRefused for what is no plan."""
+    try:
+        return decode(files.read(path.resolve()), str(path))
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or "it is a link that leads to itself"
+        raise UsageError(
+            f"{path} cannot be read: {reason}", "Save a plan: `kafkaform plan -out=FILE`."
+        ) from None

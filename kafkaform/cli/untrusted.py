@@ -1,0 +1,137 @@
+"""`--untrusted`: a plan of files that anybody may have written, such as a fork's pull request.
+
+What such files say is shown, and decides nothing else. Connections come from the environment,
+`KAFKAFORM_<INSTANCE>_<ATTRIBUTE>`; no file is read beside the configuration, and none of it
+through a link; providers are those that the environment allows.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from ..core.dataclass import replace
+from ..core.diagnostics import Diagnostic, Severity
+from ..core.errors import UsageError
+from ..core.schema import BOOL, STRING, Attribute, ObjectSchema, list_of
+from ..core.value import FrozenMap, SecretRef, Value
+from ..language.given import PREFIX as VARIABLES
+from ..language.providers import ProviderInfo
+from ..provider.installed import installed
+from ..provider.registry import GROUP, Registry
+
+PREFIX = "KAFKAFORM_"
+PROVIDERS, DEFAULT_PROVIDERS = f"{PREFIX}PROVIDERS", "kafka"
+FLAG = "--untrusted"
+_OTHER = re.compile(r"[^A-Z0-9]")
+
+
+def variable(instance: str, attribute: str) -> str:
+    """The variable that gives an attribute of a provider block: `kafka.eu` and `ca_cert` are
+    KAFKAFORM_KAFKA_EU_CA_CERT."""
+    return PREFIX + _OTHER.sub("_", f"{instance}_{attribute}".upper())
+
+
+def registry(environ: Mapping[str, str]) -> Registry:
+    """The installed providers that KAFKAFORM_PROVIDERS names, separated by commas."""
+    allowed = {name.strip() for name in environ.get(PROVIDERS, DEFAULT_PROVIDERS).split(",")}
+    return Registry(point for point in installed(GROUP) if point.name in allowed)
+
+
+def inputs(environ: Mapping[str, str]) -> dict[str, str]:
+    """What of the environment variables may take: KF_VAR_… and never Terraform's TF_VAR_…, which
+    may hold what was meant for another tool."""
+    return {name: text for name, text in environ.items() if name.startswith(VARIABLES)}
+
+
+def is_ours(ref: SecretRef) -> bool:
+    """Whether a secret may be looked up: those of connections only, and files name none."""
+    return ref.source == "env" and ref.name.startswith(PREFIX)
+
+
+def refuse_own_code(folder: Path, root: Path) -> None:
+    """Raises UsageError if Python imports modules from the folder or from one around it up to
+    the root, or did when it began (`python -m`): a `json.py` there runs with our credentials."""
+    theirs = {folder, *(one for one in folder.parents if one.is_relative_to(root))}
+    began = getattr(sys.modules["__main__"], "__spec__", None)
+    as_module = began is not None and began.name.startswith("kafkaform.")
+    found = any(Path(entry).resolve() in theirs for entry in sys.path)
+    if found or (as_module and not sys.flags.safe_path):
+        raise UsageError(
+            f"Python imports modules from this folder, so {FLAG} would run its code",
+            "Run the `kafkaform` command, or `python -P -m kafkaform`, and take the folder out of "
+            "PYTHONPATH.",
+        )
+
+
+# ── connections ─────────────────────────────────────────────────────────────────────────
+
+
+def fenced(info: ProviderInfo, environ: Mapping[str, str]) -> ProviderInfo:
+    """The provider, whose blocks say how to work and cannot say where to connect."""
+    optional = {
+        name: one if one.policy else replace(one, required=False)
+        for name, one in info.schema.attributes.items()
+    }
+    connect = partial(_connection, info.schema, environ)
+    return replace(info, schema=replace(info.schema, attributes=optional), connect=connect)
+
+
+def _connection(
+    schema: ObjectSchema, environ: Mapping[str, str], instance: str, config: FrozenMap
+) -> tuple[FrozenMap, tuple[tuple[str, Diagnostic], ...]]:
+    """The block with the environment's connection. Refused is what the block says otherwise: a
+    changed address must be seen and not passed over."""
+    own = {name: one for name, one in schema.attributes.items() if not one.policy}
+    given: dict[str, Value] = {}
+    faults: list[tuple[str, Diagnostic]] = []
+    for name, attribute in own.items():
+        source = variable(instance, name)
+        given[name] = _value(attribute, source, environ.get(source) or None)
+        faults += ((name, fault) for fault in _refused(attribute, source, config, given[name]))
+    blocks = {name: None for name, one in schema.blocks.items() if not _is_policy(one)}
+    return FrozenMap({**config, **given, **blocks}), tuple(faults)
+
+
+def _is_policy(schema: ObjectSchema) -> bool:
+    return all(one.policy for one in schema.attributes.values()) and all(
+        map(_is_policy, schema.blocks.values())
+    )
+
+
+def _value(attribute: Attribute, source: str, text: str | None) -> Value:
+    """What a text means: `true` and `false`, words between commas, or itself. A secret stays a
+    reference, as in a file."""
+    if text is None:
+        return attribute.default
+    if attribute.secret:
+        return SecretRef("env", source)
+    if attribute.type == list_of(STRING):
+        return tuple(part.strip() for part in text.split(","))
+    if attribute.type == BOOL:
+        return text.strip().lower() == "true"
+    return text
+
+
+def _refused(
+    attribute: Attribute, source: str, config: FrozenMap, given: Value
+) -> Iterator[Diagnostic]:
+    name, said = attribute.name, config.get(attribute.name)
+    if attribute.required and given is None:
+        yield Diagnostic(
+            Severity.ERROR,
+            f"{FLAG}: the environment does not say where to connect: {source} is not set",
+            "Files that anybody may have written cannot say it.",
+            advice=f"Whoever runs this sets {source}, with credentials that can only read.",
+        )
+    elif said is not None and not isinstance(said, SecretRef) and said != given:
+        why = "is not set" if given is None else "says otherwise"
+        yield Diagnostic(
+            Severity.ERROR,
+            f"{FLAG}: {name} comes from the environment, and {source} {why}",
+            "A connection that a pull request chooses could take credentials elsewhere.",
+            advice=f"Leave {name} as it was; whoever runs this sets {source}.",
+        )
