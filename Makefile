@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test bench lint format clean
+.PHONY: demo test soak bench lint format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "kafkaform needs $(PYTHON) (3.11 or newer); set PYTHON=..."; exit 1; }
@@ -23,6 +23,9 @@ test: $(STAMP)
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -q -n 2 --dist loadfile
+
+soak: $(STAMP)
+	@$(BIN)/python -m tests.soak
 
 bench: $(STAMP)
 	@$(BIN)/python -m tests.bench
