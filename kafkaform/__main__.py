@@ -1,5 +1,14 @@
-"""`python -m kafkaform`."""
+"""`python -m kafkaform`.
 
-from .cli.app import main
+Python puts the current folder first among the places that it imports from. A configuration lies
+there, and nothing of it may run.
+"""
+
+import sys
+
+if not sys.flags.safe_path:
+    del sys.path[0]
+
+from .cli.app import main  # noqa: E402  # after the line above, which is what it is for
 
 main()

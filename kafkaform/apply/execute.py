@@ -219,10 +219,10 @@ def _batch(
         run.stop.check()
         sent = _once(run, replace(batch, steps=todo), pairs, results, attempt)
         again = [r for r in sent if _may_repeat(r)]
-        if not again or run.clock.monotonic() >= give_up:
-            break
-        wait = max(r.outcome.fault.retry_after for r in again if r.outcome.fault)
-        run.stop.sleep(run.clock, max(wait, 0.1))
+        wait = max([0.1, *(r.outcome.fault.retry_after for r in again if r.outcome.fault)])
+        if not again or run.clock.monotonic() + wait > give_up:
+            break  # also where the broker asks to wait for longer than anybody would
+        run.stop.sleep(run.clock, wait)
         todo = tuple(result.step for result in again)
         attempt += 1
     _show(run, results, pairs)

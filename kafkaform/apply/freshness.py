@@ -48,8 +48,7 @@ def refuse_if_foreign(
                 f'"{instance}" is cluster {scope}, this state belongs to cluster {recorded}',
                 "Check bootstrap_servers and the folder.",
             )
-    scopes = FrozenMap({name: item.facts.scope_id for name, item in plan.instances.items()})
-    if approval(plan.changes, scopes, plan.lineage) != plan.approval or _altered(plan, providers):
+    if not _follows(plan, providers):
         raise PlanRefused("the plan was altered: its steps do not follow from its changes", AGAIN)
 
 
@@ -61,6 +60,16 @@ def refuse_other_cluster(plan: Plan, instance: str, session: Session) -> None:
             f'"{instance}" is cluster {scope}, the plan was made for cluster {planned}',
             "Check bootstrap_servers.",
         )
+
+
+def _follows(plan: Plan, providers: Mapping[str, Provider]) -> bool:
+    """Whether approval and steps are those of the changes; a forged file may lack any part."""
+    scopes = FrozenMap({name: item.facts.scope_id for name, item in plan.instances.items()})
+    try:
+        approved = approval(plan.changes, scopes, plan.lineage) == plan.approval
+        return approved and not _altered(plan, providers)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return False
 
 
 def _altered(plan: Plan, providers: Mapping[str, Provider]) -> bool:

@@ -173,7 +173,10 @@ def _settled(pairs: list[Pair], session: Session, world: World, state: State) ->
     waiting = [r for r in asked if r.step.id not in known]
     sent = max(seconds(record.time) for record, _ in pairs)
     left = sent + patience(session.facts) - world.clock.now()
-    deadline = world.clock.monotonic() + max(0.0, min(left, patience(session.facts)))
+    left = max(0.0, min(left, patience(session.facts)))
+    deadline = world.clock.monotonic() + left
+    if waiting and left >= 1:
+        world.report(Message(f"What was sent may still take effect: waiting up to {left:.0f} s"))
     slow = settle(waiting, session, world.types, deadline, world.clock)
     known.update({result.step.id: result for result in slow})
     moot = [result for result in slow if _is_moot(result, world, state)]

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any
 
+from ..core.canonical import dumps
+from ..core.change import Change
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import ConfigurationError
-from ..core.value import SecretRef
+from ..core.redaction import holds_secret
+from ..core.secret import Secret
+from ..core.value import EMPTY, FrozenMap, SecretRef
 from ..plan.model import Plan
 from ..provider.contract import Secrets
 
-Lookup = Callable[[SecretRef], str | None]
+Lookup = Callable[[SecretRef], Secret | None]
 """Where secrets come from: the environment, files, input variables; None = not there."""
 
 HOW = {
@@ -65,3 +69,47 @@ def _how(ref: SecretRef) -> str:
     if ref.source == "variable" and bracket:
         return _ELEMENT.format(name=name, element=bracket + rest)
     return HOW[ref.source].format(name=ref.name)
+
+
+def refuse_exposed(plan: Plan) -> None:
+    """Raises ConfigurationError if a value of the plan is or contains a secret of this run.
+
+    Before a plan is saved, and before the first record of a run, because a record with the secret
+    masked would not be what was approved, and one that holds it is there for ever. What names an
+    object is left out: a user whose password is the user name is no reason to refuse.
+    """
+    found = [
+        Diagnostic(
+            Severity.ERROR,
+            f"{change.address} says a secret in plain text, in {place}",
+            range=change.range,
+            advice="Declare it as a reference, such as secret_env, or choose another secret. "
+            "Nothing was sent.",
+        )
+        for change in plan.changes
+        for place in _exposed(change)
+    ]
+    if found:
+        raise ConfigurationError("a secret stands in the plan", diagnostics=tuple(found))
+
+
+def _exposed(change: Change) -> Iterator[str]:
+    """The arguments of a change that hold a secret; to look at all at once is cheap."""
+    said = FrozenMap({**(change.after or EMPTY), "owner": change.owner, "labels": change.labels})
+    if holds_secret(dumps(said)):
+        for name, value in sorted(said.items()):
+            if any(holds_secret(t) and t not in change.identity.key for t in _texts(value)):
+                yield name
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a frozen value, keys too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield key
+            yield from _texts(item)
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _texts(item)

@@ -37,8 +37,7 @@ class Journal:
 
     def write_all(self, entries: Iterable[tuple[str, FrozenMap]]) -> tuple[Record, ...]:
         """Append records that become durable together. Raises StorageError."""
-        if not self._checked:
-            self._seal_torn()
+        self.mend()
         return self._append(entries)
 
     def _append(self, entries: Iterable[tuple[str, FrozenMap]]) -> tuple[Record, ...]:
@@ -56,8 +55,11 @@ class Journal:
             self._head = head
         return tuple(records)
 
-    def _seal_torn(self) -> None:
-        """What a crash left of an append is kept aside and told of before anything follows."""
+    def mend(self) -> None:
+        """What a crash left of an append is kept aside and told of before anything follows.
+        Raises StorageError."""
+        if self._checked:
+            return
         torn = self.sink.set_aside(self._head.seq + 1)
         if torn:
             self._append([(Kind.RECOVER, torn_body(torn))])

@@ -37,6 +37,11 @@ class Sink(Protocol):
     def last(self) -> bytes | None:
         """The last whole line, None if there is none."""
 
+    def pass_over_torn(self) -> None:
+        """Leave out, from now on, lines at the end that were never durable: a power loss can
+        leave any part of the last append, so that whole lines of it are no records. Readers that
+        look for tampering do not ask for this. Raises StorageError."""
+
     def set_aside(self, seq: int) -> tuple[Torn, ...]:
         """Make the log end with a whole line before record `seq` is written: move what a crash
         left behind it away, and name everything so moved that no record tells of yet."""

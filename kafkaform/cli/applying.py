@@ -89,6 +89,7 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
         lineage = before.lineage or str(uuid.uuid4())
         state = replace(before, lineage=lineage, kafkaform_version=__version__)
         journal = Journal(space.sink, space.clock, run, who(), state.lineage)
+        journal.mend()
         ledger = Ledger(space.backend, journal, state, loaded.version, found.obligations)
         with connected(space, state, found, ask.instance) as sessions:
             _let_settle(lease, found, sessions, space.clock, screen)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 
-from ..core.canonical import dumps, number_text
+from ..core.canonical import number_text
 from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError, UsageError
 from ..core.value import EMPTY, FrozenMap, Value
-from ..render.text import SENSITIVE, block, inline
+from ..render.text import SENSITIVE, block, inline, json_line
 from ..syntax.write import write_value
 from .console import Console
 from .stores import open_store
@@ -34,7 +34,7 @@ def output(
     if raw:
         console.exactly(_plain(name, value).encode())
     else:
-        console.out(dumps(value) if json else block(write_value(value)))
+        console.out(json_line(value) if json else block(write_value(value)))
     return 0
 
 
@@ -42,7 +42,7 @@ def _all(console: Console, outputs: FrozenMap, *, json: bool, raw: bool) -> None
     if raw:
         raise UsageError("--raw needs the name of one output")
     if json:
-        console.out(dumps({name: _typed(item) for name, item in outputs.items()}))
+        console.out(json_line({name: _typed(item) for name, item in outputs.items()}))
         return
     for name, item in sorted(outputs.items()):
         text = SENSITIVE if item["sensitive"] else block(write_value(item["value"]))

@@ -6,11 +6,11 @@ from bisect import bisect
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..core.canonical import dumps
 from ..core.diagnostics import Diagnostics, Range, Severity
 from ..core.errors import KafkaformError
 from ..core.resource import Desired
 from ..language.tree import Tree
+from ..render.text import json_line
 from ..syntax.nodes import Block
 from .configuration import Inputs, read_configuration
 from .console import Console
@@ -67,7 +67,7 @@ def _report(faults: Diagnostics, errors: int, tree: Tree | None) -> str:
             return None
         return " ".join((block.type, *(f'"{label.text}"' for label in block.labels)))
 
-    return dumps(
+    return json_line(
         {
             "format_version": "1.0",
             "valid": not errors,

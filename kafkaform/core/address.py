@@ -6,6 +6,7 @@ import fnmatch
 import json
 import re
 from json.encoder import encode_basestring
+from sys import intern
 from typing import Any
 
 from .dataclass import dataclass, field, replace
@@ -37,7 +38,8 @@ class Address:
         if self._text is None:
             own = (self.type, f"{self.name}{bracketed(self.key)}") if self.type else ()
             child = "" if self.child is None else f"/{self.child}"
-            object.__setattr__(self, "_text", ".".join((*self.module, *own)) + child)
+            text = ".".join((*self.module, *own)) + child
+            object.__setattr__(self, "_text", intern(text))  # the state knows it too
         return self._text or ""
 
     @property

@@ -86,7 +86,9 @@ def object_of(fields: Mapping[str, Type], optional: Mapping[str, Value] | None =
 class Attribute:
     """required: must be given; computed: the server sets it (legal in outputs only, never in
     arguments); secret: takes a secret reference and nothing else; sensitive: shown as
-    `(sensitive)`; whole: integers only; aliases: other names that mean the same."""
+    `(sensitive)`; whole: integers only; aliases: other names that mean the same; policy: in a
+    provider block, says how to work and not where and as whom to connect, so that the author of
+    a pull request may say it (`--untrusted`)."""
 
     name: str
     type: Type
@@ -99,6 +101,7 @@ class Attribute:
     default: Value = None
     choices: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
+    policy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ..core.address import Address
-from ..core.dataclass import dataclass
+from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic, Range
 from ..core.resource import Declared, Identity, Lifecycle
 from ..core.schema import BOOL, STRING, ObjectSchema, map_of
@@ -64,16 +64,15 @@ class Meta:
 
 @dataclass(frozen=True, slots=True)
 class ResourcePlan:
-    """A compiled resource block; evaluate it once per instance. before, after: its rules;
-    shaped: compiled from the shape that the block repeats."""
+    """A compiled resource block; evaluate it once per instance. lifecycle: of one that says
+    no more; before, after: its rules; shaped: compiled from the shape that the block repeats."""
 
     block: ResourceBlock
     info: TypeInfo
     instance: str
     arguments: Arguments
     meta: Mapping[str, Meta]
-    ignored: tuple[str, ...]
-    managed: tuple[str, ...] | None
+    lifecycle: Lifecycle
     secrets: tuple[tuple[str, str], ...]
     before: tuple[Rule, ...]
     after: tuple[Rule, ...]
@@ -137,8 +136,10 @@ def compile_resource(
         instance,
         arguments,
         {name: Meta(node, context.code(node)) for name, node in nodes.items() if node is not None},
-        tuple(path for path, _ in paths or ()),
-        None if managed is None else tuple(path for path, _ in managed),
+        Lifecycle(
+            ignore_changes=tuple(path for path, _ in paths or ()),
+            ignore_changes_except=None if managed is None else tuple(path for path, _ in managed),
+        ),
         tuple(_version_names(info.schema)),
         compile_rules(block.preconditions, context),
         compile_rules(block.postconditions, context),
@@ -267,22 +268,26 @@ def _declared(
         place = header(plan.block.block)
         raise EvalError(place, f"{address} does not name an object", str(fault)) from None
     owner, labels = meta.get("owner"), meta.get("labels")
-    prevent = meta.get("prevent_destroy")
     return Declared(
         Identity(plan.instance, address.type, key),
         address,
         attributes,
         plan.range,
-        Lifecycle(
-            prevent if isinstance(prevent, bool) else None,
-            meta.get("adopt") is True,
-            plan.ignored,
-            plan.managed,
-        ),
+        _lifecycle(plan.lifecycle, meta),
         needs,
         owner if isinstance(owner, str) else None,
         labels if isinstance(labels, FrozenMap) else EMPTY,
         _secret_version(plan, attributes),
+    )
+
+
+def _lifecycle(common: Lifecycle, meta: Mapping[str, Value]) -> Lifecycle:
+    """The instances of a block share one, unless they say more."""
+    prevent, adopt = meta.get("prevent_destroy"), meta.get("adopt") is True
+    if prevent is None and not adopt:
+        return common
+    return replace(
+        common, prevent_destroy=prevent if isinstance(prevent, bool) else None, adopt=adopt
     )
 
 

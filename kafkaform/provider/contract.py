@@ -22,9 +22,10 @@ from ..core.resource import (
     Sweep,
 )
 from ..core.schema import ObjectSchema
+from ..core.secret import Secret
 from ..core.value import FrozenMap
 
-Secrets = Mapping[str, str]
+Secrets = Mapping[str, Secret]
 """str(SecretRef) -> the secret; lives only between approval and the last request."""
 
 

@@ -12,7 +12,6 @@ from decimal import Decimal
 from typing import Any
 
 from ..core.address import parse_address
-from ..core.canonical import dumps
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.clock import Clock
 from ..core.dataclass import dataclass
@@ -26,7 +25,7 @@ from .human import last_line
 from .jsonplan import Data, drift_action, output_action, output_name
 from .lines import headline
 from .report import ApplyReport, done_counts
-from .text import SENSITIVE, inline
+from .text import SENSITIVE, inline, json_line
 from .view import view
 
 UI_VERSION = "1.2"
@@ -55,7 +54,7 @@ class Stream:
             "@module": "kafkaform.ui",
             "@timestamp": now.isoformat(timespec="microseconds").replace("+00:00", "Z"),
         }
-        return dumps(event | stamped)
+        return json_line(event | stamped)
 
     def lines(self, events: Iterable[Data]) -> Iterator[str]:
         return map(self.line, events)

@@ -11,7 +11,7 @@ import os.path
 import re
 from decimal import Decimal
 
-from ..core.canonical import number_text
+from ..core.canonical import dumps, number_text
 from ..core.value import FrozenMap, SecretRef, Value
 
 ARROW = "→"
@@ -29,6 +29,8 @@ _INVISIBLE = re.compile(
 )
 # Azure Pipelines, TeamCity and GitHub obey these anywhere in a line.
 _LOG_COMMAND = re.compile(r"##(?=\w*\[)")
+# What spreadsheets take for a formula, however they trim; the last four are full-width.
+_FORMULA = re.compile(r"[\s\"']*[=+\-@|%\uff1d\uff0b\uff0d\uff20]")
 
 
 def escape(char: str) -> str:
@@ -63,6 +65,19 @@ def block(text: str) -> str:
 def quote(text: str) -> str:
     """Foreign text in double quotes, with quotes and backslashes escaped."""
     return '"' + inline(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
+def spreadsheet_safe(text: str) -> str:
+    """Foreign text for a cell of a CSV or HTML table that a spreadsheet may open: one line, and
+    never a formula. An apostrophe goes before what would be one, as spreadsheets write text."""
+    shown = inline(text)
+    return f"'{shown}" if _FORMULA.match(shown) else shown
+
+
+def json_line(data: object) -> str:
+    """JSON for programs, on one line: it may be printed into a build log, whose commands are
+    broken by an escape that means the same."""
+    return dumps(data).replace("##", "#\\u0023")
 
 
 def clip(text: str, limit: int) -> str:
@@ -164,11 +179,3 @@ def table(rows: list[list[str]], right: frozenset[int] = frozenset()) -> list[st
         ]
         lines.append("  ".join(line).rstrip())
     return lines
-
-
-def spreadsheet_safe(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula: those begin with one of a few characters,
-    perhaps after blanks."""
-    return (
-        f"'{text}" if text.lstrip()[:1] in tuple("=+-@|%") or text[:1] in tuple("\t\r\n") else text
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from sys import intern
 from typing import NamedTuple, TypeAlias
 from unicodedata import normalize
 
@@ -202,7 +203,8 @@ def _literal(source: Source, start: int, end: int, value: str) -> Lit:
     if len(value) > limits.STRING_CHARACTERS:
         detail = f"It has more than {limits.STRING_CHARACTERS} characters."
         raise SyntaxFault(fault(source, start, start + 1, "String too long", detail))
-    return Lit(source, start, end, value if value.isascii() else normalize("NFC", value))
+    # The words of thousands of blocks are few, so each is kept once.
+    return Lit(source, start, end, intern(value if value.isascii() else normalize("NFC", value)))
 
 
 @dataclass(slots=True)

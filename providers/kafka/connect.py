@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kafkaform.core.errors import ConfigurationError, ConnectError
+from kafkaform.core.redaction import MASK, clean
+from kafkaform.core.secret import Secret
 
 from .listener import Listener
 from .settings import Settings
@@ -23,6 +25,8 @@ PATIENCE = 8.0
 """Seconds to wait for the first broker."""
 
 NATIVE_LOGGER = "kafkaform.native"
+_PARENTS = ("kafka", NATIVE_LOGGER)
+_OFF = logging.CRITICAL + 1
 
 _ADVICE = {
     "_AUTHENTICATION": "check sasl_mechanism, sasl_username and sasl_password",
@@ -51,11 +55,14 @@ _OTHERWISE = (
 
 
 def fence_logs() -> None:
-    """Keep both clients' loggers off the terminal and above DEBUG, where they show passwords."""
-    for name in ("kafka", NATIVE_LOGGER):
-        logger = logging.getLogger(name)
-        logger.propagate = False
-        logger.setLevel(logging.CRITICAL)
+    """Keep both clients' loggers off the terminal and above DEBUG, where they show passwords:
+    whatever is set for the root logger or for one of theirs. What a user has to know of them is
+    told by our own errors."""
+    for name in (*_PARENTS, *list(logging.root.manager.loggerDict)):
+        if name.partition(".")[0] == "kafka" or name == NATIVE_LOGGER:
+            logger = logging.getLogger(name)
+            logger.setLevel(_OFF)
+            logger.propagate = name not in _PARENTS
 
 
 def native_config(settings: Settings) -> dict[str, Any]:
@@ -65,11 +72,11 @@ def native_config(settings: Settings) -> dict[str, Any]:
         "security.protocol": settings.protocol,
         "sasl.mechanism": settings.mechanism,
         "sasl.username": settings.username,
-        "sasl.password": settings.password,
+        "sasl.password": _told(settings.password),
         _pem_key("ssl.ca", settings.ca): settings.ca,
         _pem_key("ssl.certificate", settings.certificate): settings.certificate,
-        _pem_key("ssl.key", settings.key): settings.key,
-        "ssl.key.password": settings.passphrase,
+        _pem_key("ssl.key", _told(settings.key)): _told(settings.key),
+        "ssl.key.password": _told(settings.passphrase),
     }
     used = {name: value for name, value in given.items() if value is not None}
     return {**used, "client.id": CLIENT_ID}
@@ -80,7 +87,7 @@ def pure_config(settings: Settings) -> dict[str, Any]:
     login = {
         "sasl_mechanism": settings.mechanism,
         "sasl_plain_username": settings.username,
-        "sasl_plain_password": settings.password,
+        "sasl_plain_password": _told(settings.password),
     }
     return {
         "bootstrap_servers": list(settings.servers),
@@ -196,17 +203,23 @@ def unusable(settings: Settings, cause: str) -> ConfigurationError:
 def _plain(text: str, settings: Settings) -> str:
     """The client's text without its own words for settings and, come what may, without secrets."""
     plain = text.split(" (after ")[0].split(", verify that ")[0].split("/bootstrap: ")[-1]
-    for secret in (settings.password, settings.passphrase):
-        plain = plain.replace(secret, "(secret)") if secret else plain
-    return plain
+    for secret in (_told(settings.password), _told(settings.passphrase)):
+        plain = plain.replace(secret, MASK) if secret else plain
+    return clean(plain)
 
 
 def ssl_context(settings: Settings) -> ssl.SSLContext:
     """Verifies the broker. Raises ConfigurationError for certificates that cannot be used."""
     try:
-        return tls_context(settings.ca, settings.certificate, settings.key, settings.passphrase)
+        key, passphrase = _told(settings.key), _told(settings.passphrase)
+        return tls_context(settings.ca, settings.certificate, key, passphrase)
     except OSError as error:
         raise unusable(settings, f"TLS: {error}") from None
+
+
+def _told(value: str | Secret | None) -> str | None:
+    """What a client library is told."""
+    return value.reveal() if isinstance(value, Secret) else value
 
 
 def _pem_key(prefix: str, value: str | None) -> str:

@@ -46,7 +46,12 @@ _INSTEAD = {
 
 ATTRIBUTES = (
     *(attribute for group in LOGINS.values() for attribute in group),
-    Attribute("kafka_version", STRING, "Has no effect: versions are negotiated with each broker."),
+    Attribute(
+        "kafka_version",
+        STRING,
+        "Has no effect: versions are negotiated with each broker.",
+        policy=True,
+    ),
 )
 
 

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from kafkaform.core.dataclass import dataclass, field
 from kafkaform.core.diagnostics import Severity, suggest
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, Value
 
 from . import jaas
@@ -117,17 +118,17 @@ class Block:
     """A provider block in the making. secrets: str(SecretRef) -> secret."""
 
     attributes: dict[str, Value] = field(default_factory=dict)
-    secrets: dict[str, str] = field(default_factory=dict)
+    secrets: dict[str, Secret] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
 
     def hide(self, attribute: str, secret: str) -> None:
         """Set an attribute without its value standing in the block."""
         ref = SecretRef(SOURCE, attribute)
         self.attributes[attribute] = ref
-        self.secrets[str(ref)] = secret
+        self.secrets[str(ref)] = Secret(secret)
 
 
-def provider_block(given: Mapping[str, str]) -> tuple[FrozenMap, Mapping[str, str], list[Fault]]:
+def provider_block(given: Mapping[str, str]) -> tuple[FrozenMap, Mapping[str, Secret], list[Fault]]:
     """The attributes that these properties mean, the secrets that references in them stand for,
     and what is wrong."""
     block = Block()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from sys import intern
 
 SEPARATOR = "|"
 ESCAPE = "\\"
@@ -13,7 +14,7 @@ def join(fields: Iterable[str]) -> str:
     fields = tuple(fields)
     plain = SEPARATOR.join(fields)
     if ESCAPE not in plain and plain.count(SEPARATOR) == len(fields) - 1:
-        return plain  # as almost all are, and there can be many
+        return intern(plain)  # as almost all are; many, and each is met in state, log and cluster
     return SEPARATOR.join(_escaped(field) for field in fields)
 
 

@@ -30,6 +30,7 @@ SETTING = Attribute(
     ANY,
     "Bytes a second that each broker may copy for a move, such as 50MiB; set before a move starts "
     "and removed after it. Left out: moves are not throttled.",
+    policy=True,
 )
 MOVED_PATHS = ("replication_factor", "replica_assignment")
 

@@ -12,14 +12,16 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from kafkaform.core.dataclass import dataclass, field, replace
+from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.schema import ANY, BOOL, STRING, Attribute, list_of, schema
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 
 from . import foreign, moves, oauth
 from .sizes import parse_size
+from .tls import is_pem
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = {
@@ -84,13 +86,16 @@ CONFIG = schema(
     ),
     Attribute("client_key_passphrase", STRING, "Passphrase of client_key.", secret=True),
     Attribute("tls_enabled", BOOL, "Another way to choose security_protocol."),
-    Attribute("skip_tls_verify", BOOL, "Only false is accepted: TLS is always verified."),
+    Attribute(
+        "skip_tls_verify", BOOL, "Only false is accepted: TLS is always verified.", policy=True
+    ),
     Attribute(
         "operation_timeout",
         ANY,
         "How long the cluster may take for one request: seconds, or text such as 30s or 2m.",
         default=30,
         aliases=("timeout",),
+        policy=True,
     ),
     Attribute(
         "acl_order",
@@ -98,26 +103,33 @@ CONFIG = schema(
         "Whether new ACLs come before the removal of old ones, or after it (KIP-4).",
         default="create_first",
         choices=("create_first", "delete_first"),
+        policy=True,
     ),
     Attribute(
         "protect_topics",
         BOOL,
         "Topics cannot be deleted unless a reviewed change says so.",
         default=True,
+        policy=True,
     ),
     moves.SETTING,
     Attribute(
         "principal",
         STRING,
         "Who we are for the authorizer, such as User:ci. Left out: User:sasl_username.",
+        policy=True,
     ),
     *oauth.ATTRIBUTES,
     *foreign.ATTRIBUTES,
     blocks={
         "authorizer": schema(
             "Settings of the brokers' authorizer, which they do not tell.",
-            Attribute("super_users", list_of(STRING), "Principals that may do everything."),
-            Attribute("allow_if_no_acl", BOOL, "Whether resources without ACLs are open."),
+            Attribute(
+                "super_users", list_of(STRING), "Principals that may do everything.", policy=True
+            ),
+            Attribute(
+                "allow_if_no_acl", BOOL, "Whether resources without ACLs are open.", policy=True
+            ),
         )
     },
     conflicts=(("security_protocol", "tls_enabled"),),
@@ -126,9 +138,10 @@ CONFIG = schema(
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A provider block, checked, with its secrets. Never shown: `repr` leaves the secrets out.
+    """A provider block, checked, with its secrets.
 
-    timeout: seconds that the cluster may take for one request.
+    key: a path, or PEM text, which is a secret; timeout: seconds that the cluster may take for
+    one request.
     """
 
     instance: str
@@ -136,11 +149,11 @@ class Settings:
     protocol: str
     mechanism: str | None = None
     username: str | None = None
-    password: str | None = field(default=None, repr=False)
+    password: Secret | None = None
     ca: str | None = None
     certificate: str | None = None
-    key: str | None = field(default=None, repr=False)
-    passphrase: str | None = field(default=None, repr=False)
+    key: str | Secret | None = None
+    passphrase: Secret | None = None
     timeout: float = DEFAULT_TIMEOUT
     principal: str | None = None
     acl_order: str = "create_first"
@@ -173,7 +186,7 @@ def check(config: Mapping[str, Any]) -> tuple[tuple[str, Diagnostic], ...]:
     )
 
 
-def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, str]) -> Settings:
+def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, Secret]) -> Settings:
     """The settings that a provider block means. secrets: str(SecretRef) -> the secret.
     Raises ConfigurationError with every fault found."""
     given: dict[str, Any] = {name: _resolve(value, secrets) for name, value in config.items()}
@@ -185,7 +198,7 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, str]) 
     login: dict[str, Any] = {
         "mechanism": MECHANISMS[given.get("sasl_mechanism") or "PLAIN"],
         "username": given.get("sasl_username") or None,
-        "password": given.get("sasl_password") or None,
+        "password": _hidden(given.get("sasl_password")),
         "token_url": given.get("sasl_token_url") or None,
         "token_file": given.get("sasl_token_file") or None,
         "scopes": tuple(given.get("sasl_oauth_scopes") or ()),
@@ -197,8 +210,8 @@ def read_settings(instance: str, config: FrozenMap, secrets: Mapping[str, str]) 
         **(login if protocol.startswith("SASL") else {}),
         ca=given.get("ca_cert") or None,
         certificate=given.get("client_cert") or None,
-        key=given.get("client_key") or None,
-        passphrase=given.get("client_key_passphrase") or None,
+        key=_key(given.get("client_key")),
+        passphrase=_hidden(given.get("client_key_passphrase")),
         timeout=seconds(given.get("operation_timeout")) or DEFAULT_TIMEOUT,
         principal=_principal(given, protocol),
         acl_order=given.get("acl_order") or "create_first",
@@ -222,11 +235,21 @@ def _is_duration(value: Value) -> bool:
     return isinstance(value, str | int | Decimal) and not isinstance(value, bool)
 
 
-def _resolve(value: Any, secrets: Mapping[str, str]) -> Any:
+def _resolve(value: Any, secrets: Mapping[str, Secret]) -> Any:
     return secrets.get(str(value)) if isinstance(value, SecretRef) else value
 
 
-def _missing(config: FrozenMap, secrets: Mapping[str, str]) -> list[Diagnostic]:
+def _hidden(value: str | Secret | None) -> Secret | None:
+    """Nothing, if it is empty."""
+    return (Secret(value) if isinstance(value, str) else value) or None
+
+
+def _key(value: str | Secret | None) -> str | Secret | None:
+    """The path of a private key, or the key itself, which is a secret however it was given."""
+    return _hidden(value) if isinstance(value, Secret) or is_pem(value) else value or None
+
+
+def _missing(config: FrozenMap, secrets: Mapping[str, Secret]) -> list[Diagnostic]:
     advice = "set it and run the command again"
     return [
         Diagnostic(Severity.ERROR, f"{name} refers to {value}, which has no value", advice=advice)

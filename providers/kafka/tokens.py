@@ -13,14 +13,17 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
 
-from kafkaform.core.dataclass import dataclass, field
+from kafkaform.core.dataclass import dataclass
 from kafkaform.core.errors import ConnectError
+from kafkaform.core.secret import Secret
 
 from .settings import Settings
 from .tls import is_pem
@@ -42,7 +45,7 @@ _TYPE = "application/x-www-form-urlencoded"
 class Token:
     """expires: seconds since 1970 at which the token is of no use; subject: for whom it is."""
 
-    text: str = field(repr=False)
+    text: Secret
     expires: float
     subject: str = ""
 
@@ -79,11 +82,12 @@ class Tokens:
 
 def tokens_of(settings: Settings) -> Tokens | None:
     """The source that a provider block names; None if it logs in otherwise."""
+    # A client asks from a thread of its own, and the token is a secret of the run that began it.
+    here = copy_context()
     if settings.token_file:
-        path = settings.token_file
-        return Tokens(lambda: from_file(path))
+        return Tokens(partial(here.run, from_file, settings.token_file))
     if settings.token_url:
-        return Tokens(lambda: from_endpoint(settings))
+        return Tokens(partial(here.run, from_endpoint, settings))
     return None
 
 
@@ -133,7 +137,7 @@ def _granted(settings: Settings, url: str) -> Mapping[str, Any]:
     form = {"grant_type": "client_credentials"}
     if settings.scopes:
         form["scope"] = " ".join(settings.scopes)
-    user, secret = settings.username or "", settings.password or ""
+    user, secret = settings.username or "", (settings.password or Secret("")).reveal()
     pair = f"{quote_plus(user)}:{quote_plus(secret)}".encode()
     basic = {"Authorization": "Basic " + base64.b64encode(pair).decode()}
     try:
@@ -206,7 +210,7 @@ def _token(text: str, claims: Mapping[str, Any], lifetime: Any) -> Token:
     now = time.time()
     ends = [claims["exp"]] if _is_number(claims.get("exp")) else []
     ends += [now + lifetime] if _is_number(lifetime) else []
-    return Token(text, float(min(ends, default=now + _UNTOLD)), str(claims.get("sub", "")))
+    return Token(Secret(text), float(min(ends, default=now + _UNTOLD)), str(claims.get("sub", "")))
 
 
 def _is_number(value: Any) -> bool:

@@ -14,6 +14,7 @@ from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.errors import ConfigurationError, OutcomeUnknown
 from kafkaform.core.resource import Declared
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.plan.codec import to_data
 from kafkaform.plan.model import Mode, Options
@@ -45,7 +46,11 @@ NEVER: dict[str, Mishap] = {"lost before": swallowed(), "killed before": killed_
 def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
     """The environment that secrets come from."""
     there = dict(SECRETS)
-    monkeypatch.setattr(engine.Configuration, "secret", lambda _, ref: there.get(ref.name))
+    monkeypatch.setattr(
+        engine.Configuration,
+        "secret",
+        lambda _, ref: Secret(there[ref.name]) if ref.name in there else None,
+    )
     yield there
 
 

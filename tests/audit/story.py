@@ -111,6 +111,9 @@ class MemorySink:
     def last(self) -> bytes | None:
         return self.stored[-1] if self.stored else None
 
+    def pass_over_torn(self) -> None:
+        """Half a line is all that can be torn here."""
+
     def set_aside(self, seq: int) -> tuple[Torn, ...]:
         return ()
 

@@ -1,5 +1,5 @@
 """What kafkaform adds to what cannot be avoided, as ratios measured in one run on one machine:
-`python -m tests.bench [startup] [language] [planning] [scale]`.
+`python -m tests.bench [startup] [language] [planning] [scale] [audit]`.
 
 Times differ from machine to machine, ratios hardly do; nothing here fails on either.
 """
@@ -28,7 +28,7 @@ from kafkaform.provider.contract import Session
 from kafkaform.provider.registry import Registry
 from kafkaform.render.human import human
 from kafkaform.state.model import State, new_state
-from tests.bench import language, scale, startup
+from tests.bench import audit, language, scale, startup
 from tests.proof.cluster import client, make, own_sandbox
 from tests.proof.folder import PROVIDER
 
@@ -124,6 +124,7 @@ PARTS: Mapping[str, Callable[[], None]] = {
     "language": language.main,
     "planning": plan,
     "scale": scale.main,
+    "audit": audit.main,
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 from kafkaform.cli.connection import Connection, Flags, direct
 from kafkaform.cli.properties import parse
 from kafkaform.core.errors import ConfigurationError, UsageError
+from kafkaform.core.secret import Secret
 from kafkaform_providers.kafka import jaas
 from kafkaform_providers.kafka.settings import Settings, read_settings
 
@@ -118,7 +119,7 @@ def test_logins_with_passwords(mechanism: str, module: str) -> None:
         f"sasl.jaas.config={login(module)}",
     )  # fmt: skip
     assert (settings.protocol, settings.mechanism) == ("SASL_SSL", mechanism)
-    assert (settings.username, settings.password) == ("ci", SECRET)
+    assert (settings.username, settings.password) == ("ci", Secret(SECRET))
     assert SECRET not in f"{found}{found.settings}{settings}"
     assert "visible in the list of processes" in said
     assert "sasl.jaas.config=env:NAME" in said
@@ -129,7 +130,7 @@ def test_a_login_from_the_environment() -> None:
     _, settings, said = given(
         "security.protocol=SASL_SSL", "sasl.mechanism=PLAIN", "sasl.jaas.config=env:JAAS"
     )
-    assert (settings.password, said) == (SECRET, "")
+    assert (settings.password, said) == (Secret(SECRET), "")
 
 
 def test_a_token_endpoint() -> None:
@@ -139,7 +140,7 @@ def test_a_token_endpoint() -> None:
         "sasl.oauthbearer.token.endpoint.url=https://id.example.org/token",
         f"sasl.jaas.config={login(OAUTH, clientId='app', clientSecret=SECRET, scope='a b')}",
     )  # fmt: skip
-    assert (settings.username, settings.password) == ("app", SECRET)
+    assert (settings.username, settings.password) == ("app", Secret(SECRET))
     assert (settings.token_url, settings.scopes) == ("https://id.example.org/token", ("a", "b"))
 
 
@@ -156,7 +157,7 @@ def test_certificates() -> None:
         "/tls/me.pem",
         "/tls/me.pem",
     )
-    assert (settings.passphrase, settings.timeout) == (SECRET, 7.0)
+    assert (settings.passphrase, settings.timeout) == (Secret(SECRET), 7.0)
 
 
 def test_tuning_of_the_java_client_is_told_and_ignored() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from kafkaform.cli.configuration import Inputs
 from kafkaform.cli.workspace import open_workspace
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import SecretRef
 
 TEXT = """
@@ -50,6 +51,6 @@ def test_blocks_go_and_secrets_stay(
     assert kinds == (
         {"provider", "variable", "locals", "resource", "output"} if more else {"variable"}
     )
-    assert space.configuration.secret(SecretRef("variable", "password")) == "hush"
+    assert space.configuration.secret(SecretRef("variable", "password")) == Secret("hush")
     [text] = whole.configuration.tree.configuration
     assert {"resource", "variable"} <= {block.type for block in text.body.blocks}

@@ -21,6 +21,7 @@ from kafka.protocol.admin import AlterClientQuotasRequest
 
 from kafkaform.core.change import Action, Batch, Change, Outcome, Verdict
 from kafkaform.core.resource import Identity, Reading
+from kafkaform.core.secret import Secret
 from kafkaform_providers.kafka.connect import native_config
 from kafkaform_providers.kafka.provider import TYPES
 from kafkaform_providers.kafka.session import KafkaSession, open_session
@@ -43,7 +44,9 @@ def login(broker: Any, user: str, **more: Any) -> Settings:
         "password": password,
         "principal": f"User:{user}",
     }
-    return Settings(**{**usual, **more})
+    given = {**usual, **more}
+    hidden = None if given["password"] is None else Secret(given["password"])
+    return Settings(**{**given, "password": hidden})
 
 
 def connect(broker: Any, user: str, **more: Any) -> KafkaSession:

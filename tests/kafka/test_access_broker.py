@@ -25,6 +25,7 @@ from confluent_kafka.admin import (
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import probe
+from kafkaform.core.secret import Secret
 from kafkaform_providers.kafka import connect
 from kafkaform_providers.kafka.access import Access, Question, Verdict, decide, index
 from kafkaform_providers.kafka.acls import Acl
@@ -106,7 +107,7 @@ def _settings(box: sandbox.Sandbox, user: str, mechanism: str, password: str) ->
         "SASL_PLAINTEXT",
         mechanism,
         user,
-        password,
+        Secret(password),
         principal=f"User:{user}",
     )
 

@@ -23,6 +23,7 @@ from kafkaform.core.resource import (
     Identity,
     Observed,
 )
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
 from kafkaform_providers.kafka.config_kinds import SCOPES
 from kafkaform_providers.kafka.context import Order
@@ -190,7 +191,7 @@ def test_a_refused_secret_is_not_repeated(admin: KafkaSession, prefix: str) -> N
     )
     answer = SimpleNamespace(responses=[refusal], throttle_time_ms=0)
     wire: Any = SimpleNamespace(send=lambda *_: answer)
-    order = Order(batch.steps, dry=False, secrets={str(PASSWORD): "hunter2"})
+    order = Order(batch.steps, dry=False, secrets={str(PASSWORD): Secret("hunter2")})
     (reply,) = send_alter_configs(replace(admin.context, wire=wire), order)
     assert reply.fault is not None
     assert reply.fault.message.endswith("Invalid value (sensitive) for x")

@@ -16,6 +16,7 @@ import pytest
 
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth
+from kafkaform.core.secret import Secret
 from kafkaform_providers.kafka.session import KafkaSession, open_session
 from kafkaform_providers.kafka.settings import Settings
 
@@ -42,7 +43,9 @@ def stranger() -> doors.Authority:
 
 def through(house: Doors, door: str, protocol: str, *login: str | None, **more: Any) -> Settings:
     """Settings for one listener. login: mechanism, user, password."""
-    return Settings("kafka", (house.at(door),), protocol, *login, timeout=5.0, **more)
+    hidden = [Secret(text) if text else None for text in login[2:]]
+    where = (house.at(door),)
+    return Settings("kafka", where, protocol, *login[:2], *hidden, timeout=5.0, **more)
 
 
 def admin(house: Doors, door: str, protocol: str, mechanism: str, **more: Any) -> Settings:
@@ -74,7 +77,8 @@ def refusal(settings: Settings) -> str:
     error = caught.value
     assert "\n" not in error.message and error.advice
     for secret in (settings.password, settings.key):
-        assert secret is None or secret not in error.message + error.advice
+        text = secret.reveal() if isinstance(secret, Secret) else secret
+        assert text is None or text not in error.message + error.advice
     return f"{error.message} -> {error.advice}"
 
 
@@ -172,7 +176,7 @@ def _is_some(found: object) -> bool:
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_a_wrong_password(house: Doors, mechanism: str) -> None:
     """It is tried once: repeated ones can lock an account."""
-    given = replace(admin(house, "CLIENT", "SASL_PLAINTEXT", mechanism), password=WRONG)
+    given = replace(admin(house, "CLIENT", "SASL_PLAINTEXT", mechanism), password=Secret(WRONG))
     said = refusal(given)
     assert house.at("CLIENT") in said and "Authentication failed" in said
     assert "check sasl_mechanism, sasl_username and sasl_password" in said
@@ -311,7 +315,7 @@ def test_a_token_that_has_expired(house: Doors, tmp_path: Path) -> None:
 def test_a_token_endpoint_that_is_down_or_refuses(house: Doors) -> None:
     """It is named in place of the brokers, which were not even asked."""
     with serving(lambda: {}) as endpoint:
-        refused = refusal(replace(by_endpoint(house, endpoint), password=WRONG))
+        refused = refusal(replace(by_endpoint(house, endpoint), password=Secret(WRONG)))
     assert "gives no token: HTTP 401, invalid_client" in refused
     down = refusal(by_endpoint(house, endpoint))
     assert f"{endpoint.url} cannot be reached: Connection refused" in down

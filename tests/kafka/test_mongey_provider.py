@@ -7,6 +7,7 @@ import pytest
 
 from kafkaform.core.diagnostics import Severity
 from kafkaform.core.errors import ConfigurationError
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform_providers.kafka.connect import connect_error
 from kafkaform_providers.kafka.provider import PROVIDER
@@ -94,7 +95,7 @@ def test_a_scram_login_needs_no_change() -> None:
         before=variable,
     )
     assert (settings.protocol, settings.mechanism) == ("SASL_SSL", "SCRAM-SHA-512")
-    assert (settings.username, settings.password) == ("terraform", "hunter2")
+    assert (settings.username, settings.password) == ("terraform", Secret("hunter2"))
     assert settings.timeout == 90.0
 
 
@@ -261,6 +262,6 @@ def test_a_block_that_says_everything_hears_nothing_of_the_environment(
 ) -> None:
     """What the block gives is what counts, there too."""
     monkeypatch.setenv("KAFKA_SASL_USERNAME", "other")
-    full = Settings("kafka", ("b1:9092",), "SASL_SSL", "PLAIN", "ci", "hunter2")
+    full = Settings("kafka", ("b1:9092",), "SASL_SSL", "PLAIN", "ci", Secret("hunter2"))
     advice = connect_error(full, None).advice
     assert "KAFKA_SASL_USERNAME" not in advice and "tls_enabled" not in advice

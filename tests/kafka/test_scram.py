@@ -16,6 +16,7 @@ from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Action, Batch, Change, Outcome, OutcomeStatus, Ownership, Repeat
 from kafkaform.core.diagnostics import Severity
 from kafkaform.core.resource import Absent, CoverageKind, Depth, Hidden, Identity, Observed, Reading
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.plan.codec import to_data
 from kafkaform.plan.diff import compare
@@ -207,7 +208,7 @@ def apply(session: KafkaSession, *changes: Change, password: str = "first") -> l
         Batch("b", "kafka", request, tuple(step for step in steps if step.request == request))
         for request in phases
     )
-    return [o for batch in batches for o in session.apply(batch, {str(SECRET): password})]
+    return [o for batch in batches for o in session.apply(batch, {str(SECRET): Secret(password)})]
 
 
 def statuses(outcomes: list[Outcome]) -> set[OutcomeStatus]:

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from kafkaform.core.errors import ConfigurationError, KafkaformError
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform_providers.kafka.connect import native_config, pure_config
 from kafkaform_providers.kafka.settings import CONFIG, Settings, read_settings, seconds
 
 from .terraform import desired
 
-SECRETS = {"env:PW": "hunter2"}
+SECRETS = {"env:PW": Secret("hunter2")}
 LOGIN = {"sasl_username": "ci", "sasl_password": SecretRef("env", "PW")}
 
 

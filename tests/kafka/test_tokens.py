@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kafkaform.core.errors import ConnectError
+from kafkaform.core.secret import Secret
 from kafkaform_providers.kafka.settings import Settings
 from kafkaform_providers.kafka.tokens import Token, Tokens, from_endpoint, from_file, tokens_of
 
@@ -31,7 +32,7 @@ def endpoint(signer: doors.Tokens) -> Iterator[Endpoint]:
 
 def asking(url: str, secret: str = SECRET, **more: Any) -> Settings:
     """A provider block that gets its token there."""
-    usual: dict[str, Any] = {"username": CLIENT, "password": secret, "token_url": url}
+    usual: dict[str, Any] = {"username": CLIENT, "password": Secret(secret), "token_url": url}
     given = {**usual, **more}
     return Settings("kafka", ("b:9092",), "SASL_SSL", "OAUTHBEARER", timeout=5.0, **given)
 
@@ -48,7 +49,7 @@ def fault(call: Any, *arguments: Any) -> ConnectError:
 def test_an_endpoint_gives_a_token_for_id_secret_and_scopes(endpoint: Endpoint) -> None:
     """The names of the Mongey provider mean the client credentials grant."""
     token = from_endpoint(asking(endpoint.url, scopes=("kafka.read", "kafka.write")))
-    assert token.subject == "admin" and token.text.count(".") == 2
+    assert token.subject == "admin" and token.text.reveal().count(".") == 2
     assert endpoint.asked == [
         {"grant_type": "client_credentials", "scope": "kafka.read kafka.write"}
     ]
@@ -127,14 +128,14 @@ def test_a_token_is_kept_until_it_is_old_and_then_fetched_again() -> None:
 
     def fetch() -> Token:
         given.append(now[0])
-        return Token(f"token-{len(given)}", now[0] + 100)
+        return Token(Secret(f"token-{len(given)}"), now[0] + 100)
 
     tokens = Tokens(fetch, clock=lambda: now[0])
-    assert {tokens.now().text for _ in range(5)} == {"token-1"}
+    assert {tokens.now().text.reveal() for _ in range(5)} == {"token-1"}
     now[0] = 1079.0
-    assert tokens.now().text == "token-1"
+    assert tokens.now().text.reveal() == "token-1"
     now[0] = 1081.0
-    assert tokens.now().text == "token-2"
+    assert tokens.now().text.reveal() == "token-2"
 
 
 def test_a_file_is_read_again_when_its_token_gets_old(signer: doors.Tokens, tmp_path: Path) -> None:
@@ -183,5 +184,5 @@ def test_a_file_that_is_missing_or_old_is_named(signer: doors.Tokens, tmp_path: 
 
 def test_a_token_is_not_shown_by_accident(signer: doors.Tokens) -> None:
     """Neither by printing it nor by printing who holds it."""
-    token = Token(signer.make(), 5.0)
-    assert token.text not in repr(token)
+    token = Token(Secret(signer.make()), 5.0)
+    assert token.text.reveal() not in repr(token)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar, cast
 
 from kafkaform.apply.obligations import told
@@ -22,6 +23,7 @@ from kafkaform.cli import applying, planning, workspace
 from kafkaform.cli.scene import Applied, Ask
 from kafkaform.core.address import parse_address
 from kafkaform.core.canonical import digest
+from kafkaform.core.dataclass import replace
 from kafkaform.core.diagnostics import Range
 from kafkaform.core.progress import Report as ReportTo
 from kafkaform.core.progress import silent
@@ -36,6 +38,7 @@ from kafkaform.core.resource import (
     ProviderConfig,
     Removed,
 )
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform.plan.codec import encode, to_data
 from kafkaform.plan.model import Mode, Options, Plan
@@ -177,7 +180,12 @@ class WatchedCluster(SimulatedCluster):
         self.on_own: Mutation = lambda name, before, after: None
         self._others = False
         self.touched: set[str] = set()
+        self.fate = Fate()
         self.depot = boxes.Depot(self)
+
+    def _meet(self, api: str) -> Mishap:
+        self.fate.surprise(api)
+        return super()._meet(api)
 
     def carry(self, api: str, serve: Callable[[Mishap], T]) -> T:
         """Send one request that topics have nothing to do with. Raises what `write` does."""
@@ -245,21 +253,11 @@ class Configuration:
 
     folder: Path = Path("/")
 
-    def secret(self, ref: SecretRef) -> str | None:
+    def secret(self, ref: SecretRef) -> Secret | None:
         return None
 
     def settled(self, said: Desired, sessions: Mapping[str, Session]) -> Desired:
         return said
-
-
-@dataclass(frozen=True, slots=True)
-class SavedPlan:
-    """A plan file that is not on a disk."""
-
-    data: bytes
-
-    def read_bytes(self) -> bytes:
-        return self.data
 
 
 @dataclass(slots=True)
@@ -296,18 +294,19 @@ class House:
         assert verdict.ok, verdict
 
 
-def house(*, brokers: int = 1) -> House:
-    """A new cluster, an empty disk, a clock that only moves when somebody waits."""
-    clock, fate = Clock(), Fate()
-    cluster = WatchedCluster(brokers=brokers, clock=clock)
+def house(*, brokers: int = 1, beside: House | None = None) -> House:
+    """A new cluster, an empty disk, a clock that only moves when somebody waits. beside: a house
+    whose cluster this one shares."""
+    clock, fate = beside.clock if beside else Clock(), Fate()
+    cluster = beside.cluster if beside else WatchedCluster(brokers=brokers, clock=clock)
     built = House(clock, cluster, fate, MemoryBackend(fate), MemorySink(fate))
     built.providers = {KAFKA: boxes.BoxProvider(cluster)}
     return built
 
 
-def begin(where: House) -> None:
+def begin(where: House, lineage: str = "lineage") -> None:
     """An earlier run left a state without objects."""
-    where.backend.data = encode_state(new_state("lineage"))
+    where.backend.data = encode_state(new_state(lineage))
 
 
 # ── processes ───────────────────────────────────────────────────────────────────────────
@@ -341,16 +340,22 @@ def apply(
     fail_on: tuple[str, ...] = (),
     gap: Callable[[Plan], None] | None = None,
     shown: Callable[[Plan], None] = lambda plan: None,
+    answer: bool = True,
 ) -> Applied:
     """What `kafkaform apply` does. saved: a plan file; expect: a reviewed token; gap: what
-    happens in the world between the plan and its approval; shown: called with the plan."""
-    where.screen = Screen(gap or (lambda plan: None), shown)
+    happens in the world between the plan and its approval, which is `answer`; shown: called with
+    the plan."""
+    where.screen = Screen(gap or (lambda plan: None), shown, answer)
     ask = Ask(
         options,
-        plan_file=cast(Any, SavedPlan(encode(saved))) if saved else None,
         expect=expect,
         how=None if gap else "auto_approve",
         fail_on=fail_on,
         confirm=(where.cluster.id,) if options.mode is Mode.DESTROY else (),
     )
-    return applying.apply(space(where, said), ask, where.screen)
+    if saved is None:
+        return applying.apply(space(where, said), ask, where.screen)
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "plan.json")
+        file.write_bytes(encode(saved))
+        return applying.apply(space(where, said), replace(ask, plan_file=file), where.screen)

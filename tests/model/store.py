@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from kafkaform.audit.event import decode as decode_record
 from kafkaform.audit.sink import Torn
 from kafkaform.core.clock import Clock
 from kafkaform.core.errors import Locked, StorageError
-from kafkaform.state.backend import Held, Loaded, LockInfo
+from kafkaform.state.backend import Lease, Loaded, LockInfo
 from kafkaform.state.codec import decode, encode
 from kafkaform.state.model import State
 from kafkaform_providers.kafka.memory import Killed
@@ -21,23 +22,52 @@ from kafkaform_providers.kafka.memory import Killed
 MOMENTS = ("before", "torn", "after")
 
 
+@functools.lru_cache(maxsize=256)
+def state_in(data: bytes) -> State:
+    """The state in these bytes, which nobody changes. Raises StorageError."""
+    return decode(data, "memory")
+
+
+@dataclass(slots=True)
+class Surprise:
+    """Something that happens just before a durable write, or a request, to come. what: glob over
+    their names; skip: how many of them to let pass."""
+
+    what: str
+    skip: int
+    happen: Callable[[], None]
+
+
 @dataclass(slots=True)
 class Fate:
     """Ends the process at one durable write to come. what: glob over `state` and the kinds of
-    records; skip: how many of them to let pass; moment: `torn` leaves half of an append."""
+    records; skip: how many of them to let pass; moment: `torn` leaves half of an append;
+    surprises: what else happens, before it."""
 
     what: str = ""
     skip: int = 0
     moment: str = "before"
+    surprises: list[Surprise] = field(default_factory=list)
 
     def set(self, what: str = "*", skip: int = 0, moment: str = "before") -> None:
         self.what, self.skip, self.moment = what, skip, moment
 
     def clear(self) -> None:
         self.what = ""
+        self.surprises.clear()
+
+    def surprise(self, what: str) -> None:
+        """Let happen what is due before this write or request."""
+        for item in [s for s in self.surprises if fnmatchcase(what, s.what)]:
+            if item.skip:
+                item.skip -= 1
+            elif item in self.surprises:  # what happens may itself write
+                self.surprises.remove(item)
+                item.happen()
 
     def strikes(self, what: str) -> str:
         """The moment at which this write kills, or an empty text."""
+        self.surprise(what)
         if not self.what or not fnmatchcase(what, self.what):
             return ""
         if self.skip:
@@ -49,14 +79,16 @@ class Fate:
 
 @dataclass(slots=True)
 class MemoryBackend:
-    """A state as bytes; every save replaces them whole. full: saves fail as on a full disk;
-    versions: all bytes that ever were the state."""
+    """A state as bytes; every save replaces them whole. lost: somebody took the lock over; full:
+    saves fail as on a full disk; versions: all bytes that were saved; bases: over what each of them was saved."""
 
     fate: Fate
     data: bytes | None = None
     held: bool = False
+    lost: bool = False
     full: bool = False
     versions: list[bytes] = field(default_factory=list)
+    bases: list[bytes | None] = field(default_factory=list)
     rescued: list[State] = field(default_factory=list)
 
     @property
@@ -64,31 +96,38 @@ class MemoryBackend:
         return "memory"
 
     @contextmanager
-    def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[Held]:
+    def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[Lease]:
         if self.held:
             raise Locked("somebody else holds the lock")
-        self.held = True
+        self.held, self.lost = True, False
         try:
-            yield Held()
+            yield Leased(self)
         finally:
             self.held = False
 
     def holder(self) -> LockInfo | None:
         return None
 
+    def break_lock(self, run: str) -> LockInfo:
+        raise Locked("nobody holds the lock")
+
+    def probe(self) -> None:
+        """It is what it is."""
+
     def load(self) -> Loaded:
         if self.data is None:
             return Loaded(None, None)
-        return Loaded(decode(self.data, "memory"), hashlib.sha256(self.data).hexdigest())
+        return Loaded(state_in(self.data), hashlib.sha256(self.data).hexdigest())
 
     def save(self, state: State, version: str | None) -> str:
+        moment = self.fate.strikes("state")
         if version != self.load().version:
             raise Locked("the state was moved on")
         if self.full:
             raise StorageError("the disk is full")
-        moment = self.fate.strikes("state")
         if moment and moment != "after":
             raise Killed("before the state was saved")
+        self.bases.append(self.data)
         self.data = encode(state)
         self.versions.append(self.data)
         if moment:
@@ -102,6 +141,18 @@ class MemoryBackend:
     def rescue(self, state: State) -> str:
         self.rescued.append(state)
         return "another disk"
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """A lock that somebody may take over while it is held."""
+
+    backend: MemoryBackend
+    taken_over: float | None = None
+
+    def ensure(self, seconds: float) -> None:
+        if self.backend.lost:
+            raise Locked("somebody else holds the lock now")
 
 
 @dataclass(slots=True)
@@ -126,6 +177,9 @@ class MemorySink:
 
     def last(self) -> bytes | None:
         return self.whole[-1] if self.whole else None
+
+    def pass_over_torn(self) -> None:
+        """Half a line is all that can be torn here."""
 
     def set_aside(self, seq: int) -> tuple[Torn, ...]:
         if self.torn:

@@ -20,6 +20,7 @@ from kafkaform.cli.scene import Ask
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.progress import silent
 from kafkaform.core.resource import Desired, Identity
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import SecretRef
 from kafkaform.plan.model import Plan
 from kafkaform.provider.registry import Registry
@@ -41,8 +42,8 @@ EXAMPLES = int(os.environ.get("KAFKAFORM_WORLDS", "60"))
 
 @dataclass(frozen=True)
 class Configuration(engine.Configuration):
-    def secret(self, ref: SecretRef) -> str | None:
-        return "ours-secret"
+    def secret(self, ref: SecretRef) -> Secret | None:
+        return Secret("ours-secret")
 
 
 @dataclass

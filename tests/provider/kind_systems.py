@@ -11,8 +11,9 @@ from kafkaform.core.clock import Clock
 from kafkaform.core.dataclass import dataclass, field
 from kafkaform.core.resource import Absent, Observed
 from kafkaform.core.schema import ObjectSchema
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
-from kafkaform.provider.contract import ResourceType, Session
+from kafkaform.provider.contract import ResourceType, Secrets, Session
 from kafkaform.provider.workbench import Bench, Edit, Question
 from kafkaform_providers.kafka import acls, quotas, scram
 from kafkaform_providers.kafka.config_kinds import GROUP
@@ -159,7 +160,7 @@ class KindSystem:
     incarnations = False
     data: Mapping[str, ObjectSchema] = EMPTY
     questions: Sequence[Question] = ()
-    secrets: Mapping[str, str] = {str(PASSWORD): "conformance-password"}
+    secrets: Secrets = FrozenMap({str(PASSWORD): Secret("conformance-password")})
 
     def __init__(self, system: System, sample: Sample) -> None:
         self._system = system

@@ -13,6 +13,7 @@ import pytest
 
 from kafkaform.core.change import Batch, Step
 from kafkaform.core.resource import Absent, Hidden, Identity, Observed
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Session
 from kafkaform_providers.kafka.config_kinds import BROKER, DEFAULTS, GROUP, METRICS, Scope
@@ -23,7 +24,7 @@ from tests.kafka.changes import FACTS
 from tests.kafka.cluster import connect
 from tests.kafka.config_changes import PASSWORD, declared, planned
 
-SECRETS = {str(PASSWORD): "parity"}
+SECRETS = {str(PASSWORD): Secret("parity")}
 SEEN_SECONDS = 0.3
 """For which a broker may be behind before it is read."""
 

@@ -13,6 +13,7 @@ import pytest
 
 from kafkaform.core.change import Batch, Change, Request, Step
 from kafkaform.core.resource import Identity, Observed, Reading
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Session
 from kafkaform_providers.kafka import quotas, scram
@@ -24,7 +25,7 @@ from tests.kafka.changes import FACTS
 from tests.kafka.cluster import connect
 
 SHA_256, SHA_512 = scram.MECHANISMS
-SECRETS = {str(login.SECRET): "parity"}
+SECRETS = {str(login.SECRET): Secret("parity")}
 SEEN_SECONDS = 0.3
 """For which a broker may be behind before it is read."""
 

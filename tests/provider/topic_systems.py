@@ -115,7 +115,7 @@ class TopicSystem:
     bad = config(retention_ms="soon")
     data = data.DATA
     questions = QUESTIONS
-    secrets: Mapping[str, str] = EMPTY
+    secrets: contract.Secrets = EMPTY
     incarnations = True
     unfit: Mapping[str, str] = EMPTY
 

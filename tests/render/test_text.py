@@ -9,7 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform.render.text import block, clip, inline, message, pair, quote, table, value
+from kafkaform.render.text import (
+    block,
+    clip,
+    inline,
+    message,
+    pair,
+    quote,
+    spreadsheet_safe,
+    table,
+    value,
+)
 
 
 @given(st.text())
@@ -107,3 +117,30 @@ def test_clip_marks_what_it_cut() -> None:
 def test_tables_align_wide_characters() -> None:
     """Columns line up by terminal cells, not by code points."""
     assert table([["日本", "1"], ["abcd", "22"]], frozenset({1})) == ["日本   1", "abcd  22"]
+
+
+FORMULAS = (
+    *("=1+1", "=cmd|'/C calc'!A0", "+1", "-1+2", "@SUM(1)", " =1", '"=1"', "'=1"),
+    *('=HYPERLINK("http://evil.example","x")', '=IMPORTXML(CONCAT("a",A1),"//a")', "-cmd"),
+    *("＝1+1", "＋1", "－1", "＠SUM(1)", "   +1", "==1", '"  -1', '=DDE("cmd";"/C calc")'),
+)
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_a_cell_is_never_a_formula(text: str) -> None:
+    """What a spreadsheet would compute begins with an apostrophe, which makes it text."""
+    assert spreadsheet_safe(text) == f"'{inline(text)}"
+
+
+@pytest.mark.parametrize("text", ["orders", "a=b", "User:ci", "1", "", "x-1", "\\t", "team@shop"])
+def test_an_ordinary_cell_is_as_it_is(text: str) -> None:
+    """Nobody has to take apostrophes off names."""
+    assert spreadsheet_safe(text) == text
+
+
+@given(st.text())
+def test_any_cell_is_one_line_of_text(text: str) -> None:
+    """No line break starts a row, no tab a cell, and no formula is left."""
+    shown = spreadsheet_safe(text)
+    assert shown.isprintable()
+    assert shown.lstrip(' "')[:1] not in tuple("=+-@＝＋－＠")

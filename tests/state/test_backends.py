@@ -144,11 +144,11 @@ def test_one_serial_saved_twice_keeps_the_later_one(backend: Backend) -> None:
 
 
 def test_a_large_state(backend: Backend) -> None:
-    """A state of ten thousand objects is saved and loaded."""
+    """A state of many objects is saved and loaded."""
     backend.check_writable(1 << 20)
-    version = backend.save(large(10_000), None)
-    assert backend.load().state == large(10_000)
-    backend.save(replace(large(10_000), serial=4), version)
+    version = backend.save(large(1_500), None)
+    assert backend.load().state == large(1_500)
+    backend.save(replace(large(1_500), serial=4), version)
 
 
 def test_checks_leave_nothing_behind(backend: Backend) -> None:

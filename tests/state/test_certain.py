@@ -158,8 +158,8 @@ def test_each_attempt_is_one_request(objects: Objects, bucket: s3.Bucket) -> Non
 
 
 def test_a_large_object(objects: Objects, bucket: s3.Bucket) -> None:
-    """An object of many megabytes is written with one conditional request and read back whole."""
-    data = bytes(range(256)) * (40 << 12)
+    """An object of some megabytes is written with one conditional request and read back whole."""
+    data = bytes(range(256)) * (8 << 12)
     objects.create("key", data)
     assert bucket.requests["PUT"] == 1
     found = objects.read("key")
@@ -181,6 +181,17 @@ REFUSALS = {
     "no answer came in time": lambda bucket, request: s3.Answer(500, wait=WAIT),
     "connection failed": reset_before,
 }
+
+
+@pytest.mark.parametrize("why", list(REFUSALS)[:6])
+def test_a_refusal_is_final(objects: Objects, bucket: s3.Bucket, why: str) -> None:
+    """What cannot go through by itself is not tried again."""
+    bucket.always.append(REFUSALS[why])  # type: ignore[arg-type]  # a table of mixed lambdas
+    with pytest.raises(StorageError):
+        objects.create("key", b"data")
+    with pytest.raises(StorageError):
+        objects.read("key")
+    assert bucket.requests.total() == 2
 
 
 @pytest.mark.parametrize("why", REFUSALS)

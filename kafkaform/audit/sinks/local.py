@@ -22,6 +22,7 @@ from ...core.errors import StorageError
 from ...core.storage import refusal
 from ..line import Line, Long
 from ..sink import Torn
+from .ending import end_of, line_end
 
 CHUNK = 1 << 16
 LONG = 1 << 20
@@ -36,6 +37,11 @@ class LocalSink:
 
     path: Path
     _broken: StorageError | None = field(default=None, init=False)
+    _end: int | None = field(default=None, init=False)
+    """Offset behind the last line that counts, if whole lines behind it do not."""
+    _named: bool = field(default=False, init=False)
+    """The folder is certain to know the file. That it is there does not say so: the run that
+    made it may have been killed before it could see to that."""
 
     @property
     def location(self) -> str:
@@ -55,8 +61,25 @@ class LocalSink:
             with file:
                 while start := file.readline(LONG):
                     line = start[:-1] if start.endswith(b"\n") else self._long(file, start)
-                    if line is not None:
-                        yield line
+                    if line is None or (self._end is not None and file.tell() > self._end):
+                        return
+                    yield line
+
+    def pass_over_torn(self) -> None:
+        with self._explained("cannot read the audit log"):
+            file = self._open_for_reading()
+            if file is None:
+                return
+            with file:
+                last = line_end(file, file.seek(0, os.SEEK_END))
+                end = end_of(file, last, partial(self._line, file))
+                self._end = end if end < last else None
+
+    def _line(self, file: BinaryIO, first: int, last: int) -> Line:
+        """The whole line that stands there."""
+        file.seek(first)
+        start = file.read(min(last - first, LONG))
+        return start if len(start) == last - first else self._long(file, start) or start
 
     def _long(self, file: BinaryIO, start: bytes) -> Long | None:
         """The line that begins so, read to its end; None if it was torn off."""
@@ -86,10 +109,16 @@ class LocalSink:
             if file is None:
                 return None
             with file:
-                end = _end_of_line(file, file.seek(0, os.SEEK_END))
-                start = _end_of_line(file, end - 1) if end else 0
+                end = self._whole(file)
+                start = line_end(file, end - 1) if end else 0
                 file.seek(start)
                 return file.read(end - start - 1) if end else None
+
+    def _whole(self, file: BinaryIO) -> int:
+        """Offset behind the last line that counts."""
+        if self._end is not None:
+            return self._end
+        return line_end(file, file.seek(0, os.SEEK_END))
 
     # ── writing ─────────────────────────────────────────────────────────────────────────
 
@@ -104,10 +133,10 @@ class LocalSink:
             raise
 
     def _append(self, data: bytes) -> None:
-        is_new = not self.path.exists()
         _write_all(self._open_for_writing(), data)
-        if is_new:
+        if not self._named:
             _sync_folder(self.path.parent)
+            self._named = True
 
     def set_aside(self, seq: int) -> tuple[Torn, ...]:
         with self._explained("cannot mend the end of the audit log"):
@@ -116,15 +145,18 @@ class LocalSink:
                 _private_folder(self._folder)
                 self._keep(torn, seq)
                 self._cut(len(torn))
+                self._end = None
             return tuple(_describe(path) for path in self._pieces(seq))
 
     def check_writable(self, size: int = 0) -> None:
-        """The room is taken beside the log and given back, the log itself is opened only; room
-        that a killed run had taken is given back too."""
+        """The room is taken beside the log and given back, and so is room that a killed run had
+        taken. What such a run had written only is made durable, because the state may be anchored
+        at it next."""
         task = "the audit log could not be written, so nothing is sent"
         with self._explained(task):
             if self.path.exists() or self.path.is_symlink():
-                os.close(self._open_for_writing(create=False))
+                _write_all(self._open_for_writing(create=False), b"")
+                _sync_folder(self.path.parent)
             for leftover in self.path.parent.glob(f".{self.path.name}.*.tmp"):
                 leftover.unlink()
             _reserve(self.path, max(size, SMALLEST_ROOM))
@@ -136,7 +168,7 @@ class LocalSink:
         if file is None:
             return b""
         with file:
-            file.seek(_end_of_line(file, file.seek(0, os.SEEK_END)))
+            file.seek(self._whole(file))
             return file.read()
 
     def _pieces(self, seq: int) -> list[Path]:
@@ -184,18 +216,6 @@ class LocalSink:
             raise refusal(task, self.path, error) from None
 
 
-def _end_of_line(file: BinaryIO, before: int) -> int:
-    """Offset after the last newline that stands before this offset; 0 if there is none."""
-    while before > 0:
-        start = max(0, before - CHUNK)
-        file.seek(start)
-        found = file.read(before - start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        before = start
-    return 0
-
-
 def _describe(path: Path) -> Torn:
     data = path.read_bytes()
     return Torn(path.name, len(data), hashlib.sha256(data).hexdigest())
@@ -236,6 +256,7 @@ def _private_folder(path: Path) -> None:
     path.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
     if path.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    _sync_folder(path.parent)
 
 
 def _reserve(path: Path, size: int) -> None:

@@ -159,6 +159,9 @@ class ObjectSink:
             ) from None
         self._next = number + len(lines)
 
+    def pass_over_torn(self) -> None:
+        """An object is there whole or not at all."""
+
     def set_aside(self, seq: int) -> tuple[Torn, ...]:
         """An object is there wholly or not at all, so nothing can be torn."""
         return ()

@@ -12,13 +12,12 @@ import typer
 from kafkaform_providers.kafka.describe_configs import own
 from kafkaform_providers.kafka.describe_source import Wanted as Described
 
-from ...core.canonical import dumps
 from ...core.dataclass import dataclass, replace
 from ...core.errors import UsageError
 from ...core.value import FrozenMap
 from ...plan.model import Options, Plan
 from ...render.documents import lines
-from ...render.text import inline
+from ...render.text import inline, json_line
 from ..altering import make_plan, workspace
 from ..amendments import Wanted, wanted_of
 from ..applying import apply
@@ -262,7 +261,7 @@ def _alter(way: Way, doing: Doing, wanted: Wanted) -> None:
         for kind, what in _documents(wanted):
             document = described(session, kind, what)
             if doing.json:
-                console.out(dumps(document))
+                console.out(json_line(document))
             else:
                 console.lines(["", *_told(document, terminal_width(console))])
 

@@ -12,13 +12,12 @@ from kafkaform_providers.kafka.describe_configs import ENTITY_TYPES
 from kafkaform_providers.kafka.describe_source import Wanted
 from kafkaform_providers.kafka.session import KafkaSession
 
-from ...core.canonical import dumps
 from ...core.diagnostics import suggest
 from ...core.errors import KafkaformError, UsageError
 from ...core.value import FrozenMap
 from ...provider.contract import Session
 from ...render.documents import lines
-from ...render.text import count
+from ...render.text import count, json_line
 from ..connection import Way, connects
 from ..console import Console
 from ..inorder import InOrder
@@ -161,7 +160,7 @@ def _show(way: Way, kind: str, wanted: Wanted, *, json: bool) -> None:
     with way.session() as session:
         document = described(session, kind, wanted)
     if json:
-        way.console.out(dumps(document))
+        way.console.out(json_line(document))
     else:
         way.console.lines(lines(document, terminal_width(way.console)))
     unread = [entity["name"] for entity in document.get("entities", ()) if entity["error"]]

@@ -10,11 +10,11 @@ import typer
 from kafkaform_providers.kafka import acls
 from kafkaform_providers.kafka.access_story import Wanted, access_of, as_seen, explain
 
-from ...core.canonical import dumps
 from ...core.diagnostics import suggest
 from ...core.errors import KafkaformError, UsageError
 from ...core.resource import CoverageKind, Depth, Facts, Sweep
 from ...render.access import lines
+from ...render.text import json_line
 from ..connection import Way, connects
 
 CLUSTER = "cluster"
@@ -84,7 +84,7 @@ def access(
     known = access_of(sweep, facts, super_user or None, allow_if_no_acl)
     document = explain(known, wanted, facts.scope_id)
     if json:
-        way.console.out(dumps(document))
+        way.console.out(json_line(document))
     else:
         way.console.lines(lines(document))
 

@@ -9,10 +9,10 @@ import typer
 from kafkaform_providers.kafka.config_story import ENTITIES, explain
 from kafkaform_providers.kafka.session import KafkaSession
 
-from ...core.canonical import dumps
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
 from ...render.configs import lines
+from ...render.text import json_line
 from ..connection import Way, connects
 
 _ADVICE = (
@@ -39,7 +39,7 @@ def config(
             raise UsageError("only Kafka has such configs", "Choose a kafka provider block.")
         document = explain(session.context, entity, name, key)
     if json:
-        way.console.out(dumps(document))
+        way.console.out(json_line(document))
     else:
         way.console.lines(lines(document))
 

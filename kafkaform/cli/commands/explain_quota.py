@@ -10,12 +10,11 @@ from kafkaform_providers.kafka import quotas
 from kafkaform_providers.kafka.quota_story import Client, explain
 from kafkaform_providers.kafka.rules import plain_name_faults
 
-from ...core.canonical import dumps
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.errors import KafkaformError, UsageError
 from ...core.resource import Depth
 from ...render.limits import lines
-from ...render.text import inline
+from ...render.text import inline, json_line
 from ..connection import Way, connects
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document.")]
@@ -53,7 +52,7 @@ def quota(
         raise KafkaformError(f"the quotas cannot be read: {fault.message}", fault.advice)
     document = explain(client, sweep, facts)
     if json:
-        way.console.out(dumps(document))
+        way.console.out(json_line(document))
     else:
         way.console.lines(lines(document))
 

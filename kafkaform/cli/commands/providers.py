@@ -8,14 +8,13 @@ from typing import Annotated
 
 import typer
 
-from ...core.canonical import dumps
 from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError
 from ...core.resource import ProviderConfig
 from ...core.schema import Attribute, ObjectSchema
 from ...language.declare import declare
 from ...provider.registry import Registry
-from ...render.text import inline, table
+from ...render.text import inline, json_line, table
 from ..configuration import Inputs, read_configuration
 from ..console import Console
 from ..flags import Var, VarFile
@@ -71,7 +70,7 @@ def schema(json: Annotated[bool, typer.Option("--json", help="For programs.")] =
     found = {name: registry.load(name) for name in registry.names}
     if json:
         schemas = {name: provider_json(provider) for name, provider in found.items()}
-        console.out(dumps({"format_version": "1.0", "provider_schemas": schemas}))
+        console.out(json_line({"format_version": "1.0", "provider_schemas": schemas}))
         return
     for name, provider in found.items():
         kinds = {kind: item.schema for kind, item in provider.types.items()}

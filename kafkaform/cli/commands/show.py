@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ...core.canonical import dumps
 from ...render.human import human
 from ...render.jsonplan import to_json
+from ...render.text import json_line
 from ..console import Console
 from ..flags import NoColor, StateFile
 from ..planning import apply_command
@@ -34,7 +34,7 @@ def show(
         return
     plan = saved_plan(plan_file)
     if json:
-        console.out(dumps(to_json(plan)))
+        console.out(json_line(to_json(plan)))
     elif comment:
         # The template engine is slow to load and only comments need it.
         from ...render.markdown import markdown
@@ -47,7 +47,7 @@ def show(
 def _show_state(console: Console, state_file: str | None, *, json: bool) -> None:
     state = open_store(state_file).backend.load().state
     if json:
-        console.out(dumps(state_data(state)))
+        console.out(json_line(state_data(state)))
     elif state is None or not state.objects:
         console.out("The state is empty.")
     else:

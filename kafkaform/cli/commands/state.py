@@ -10,13 +10,12 @@ import typer
 from ...audit.event import Kind, state_body, timestamp
 from ...audit.journal import Journal
 from ...core.address import matches, parse_address
-from ...core.canonical import dumps
 from ...core.clock import SystemClock
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError
 from ...core.head import Head
 from ...core.value import FrozenMap
-from ...render.text import count, inline, value
+from ...render.text import count, inline, json_line, value
 from ...state.codec import encode
 from ...state.edit import commit, move, with_head, without_address
 from ...state.model import Row, State
@@ -56,7 +55,7 @@ def show(address: Address, json: Json = False, state: StateFile = None) -> None:
     console = Console.standard()
     for row in rows:
         if json:
-            console.out(dumps(_row_data(row)))
+            console.out(json_line(_row_data(row)))
         else:
             console.lines(row_lines(row))
 

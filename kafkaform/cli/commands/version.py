@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from ... import __version__
-from ...core.canonical import dumps
 from ...provider.registry import Registry
+from ...render.text import json_line
 from ..console import Console
 
 
@@ -20,7 +20,7 @@ def version(json: Annotated[bool, typer.Option("--json", help="For programs.")] 
     console = Console.standard()
     if json:
         console.out(
-            dumps(
+            json_line(
                 {
                     "kafkaform_version": __version__,
                     "platform": f"{platform.system().lower()}_{platform.machine()}",

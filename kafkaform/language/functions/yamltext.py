@@ -292,7 +292,7 @@ FUNCTIONS = (
         _yamldecode,
         (string(),),
         cost=40,
-        characters=0.2,
+        characters=0.25,
         steps=100,
     ),
     Function(

@@ -23,8 +23,8 @@ from ...core.objects import Changed, Exists, Found, Objects
 from ..backend import LockInfo
 
 KEY = "lock.json"
-SPARE_SECONDS = 60.0
-"""What a renewed lease has more than was asked for."""
+SPARE = 0.5
+"""What a renewed lease has more than was asked for, as a part of the lease."""
 BEATS = 6
 """How often a lease is renewed before it could end."""
 SKEW = 0.25
@@ -167,7 +167,7 @@ class Tenure:
         self.taken_over = taken_over
         self._objects, self._info, self._clock = objects, info, clock
         self._seconds, self._version, self._end = seconds, version, end
-        self._beat = seconds / BEATS
+        self._beat, self._spare = seconds / BEATS, seconds * SPARE
         self._lost: Locked | None = None
         self._mutex, self._over = threading.Lock(), threading.Event()
 
@@ -178,7 +178,7 @@ class Tenure:
             return
         with self._mutex:
             if self._lost is None and self._left() < seconds:
-                self._seconds = max(self._seconds, seconds + SPARE_SECONDS)
+                self._seconds = max(self._seconds, seconds + self._spare)
                 self._renew()
             if self._lost is not None:
                 raise self._lost

@@ -51,8 +51,8 @@ CAUSES: tuple[tuple[str, str, str], ...] = (
      r"|IncompleteMessage|kind: (Request|Interrupted|Decode)", "the connection failed", NETWORK),
 )  # fmt: skip
 UNSURE = re.compile(
-    r"status code: (304|408|409|412|429|5\d\d)|HTTP error|HttpError|kind: (Timeout|Connect|Request)"
-    r"|AlreadyExists|Precondition|NotModified|ETag Header missing|error decoding|body"
+    r"status code: (304|408|409|412|429|5\d\d)|HTTP error|HttpError|ETag Header missing"
+    r"|^(AlreadyExists|Precondition|NotModified)Error|kind: (Timeout|Connect|Request|Decode)"
 )
 """What may have happened all the same, or may go through the next time."""
 NAMELESS = re.compile(r"NoSuchBucket|ContainerNotFound|bucket does not exist")

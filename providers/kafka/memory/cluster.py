@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import uuid
 from base64 import urlsafe_b64encode
 from collections import Counter
@@ -40,6 +39,15 @@ _CAUSES = {
     Ending.LOST: "the connection broke",
     Ending.KILLED: "the process died",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """An effect that lands at the time `due`, or once `looks` reads were served (0 = only then)."""
+
+    due: float
+    looks: int
+    serve: Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +91,9 @@ class SimulatedCluster:
         self._brokers = {number: Broker() for number in range(1, brokers + 1)}
         self._world = World()
         self.mutations = Mutations(self._world, lambda changes: self.commit(changes))
-        self._late: list[tuple[float, int, Callable[[], object]]] = []
+        self._late: list[_Late] = []
+        self._looks = 0
         self._ids = 0
-        self._order = 0
 
     @property
     def topics(self) -> Topics:
@@ -147,6 +155,7 @@ class SimulatedCluster:
 
     def look(self, api: str, node: int | None) -> View:
         """Read at one broker, or at any. Raises Unreachable, Lost or Killed."""
+        self._looks += 1
         mishap = self._meet(api)
         number = next(iter(self.live), 0) if node is None else node
         if number not in self.live:
@@ -204,20 +213,22 @@ class SimulatedCluster:
         if mishap.ending is Ending.ANSWER:
             return serve()
         if mishap.delay is not None:
-            self._later(mishap.delay, serve)
+            looks = self._looks + mishap.reads if mishap.reads else 0
+            self._late.append(_Late(self.clock.monotonic() + mishap.delay, looks, serve))
             self._land()
         raise _RAISED[mishap.ending](_CAUSES[mishap.ending])
 
-    def _later(self, delay: float, serve: Callable[[], object]) -> None:
-        self._order += 1
-        heapq.heappush(self._late, (self.clock.monotonic() + delay, self._order, serve))
-
     def _land(self) -> None:
-        while self._late and self._late[0][0] <= self.clock.monotonic():
-            heapq.heappop(self._late)[2]()
+        while ripe := [late for late in self._late if self._is_due(late)]:
+            first = min(ripe, key=lambda late: late.due)  # of equals, the one that was sent first
+            self._late.remove(first)
+            first.serve()
         now = self.clock.monotonic()
         for key in [key for key, (_, end) in self._moves.items() if end <= now]:
             self._append({key: self._world.get(key).arrived})
+
+    def _is_due(self, late: _Late) -> bool:
+        return late.due <= self.clock.monotonic() or 0 < late.looks <= self._looks
 
 
 def _veto(mishap: Mishap) -> Veto:

@@ -35,12 +35,14 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mishap:
-    """delay: seconds until the effect lands, 0 = at once, None = never; code: error that the
-    items whose name matches `names` get instead of an effect, 0 = none, from item number
-    `first` of them on; retry_after: seconds, with code 89."""
+    """delay: seconds until the effect lands, 0 = at once, None = never; reads: it lands sooner if
+    so many reads were served meanwhile, 0 = no; code: error that the items whose name matches
+    `names` get instead of an effect, 0 = none, from item number `first` of them on; retry_after:
+    seconds, with code 89."""
 
     ending: Ending = Ending.ANSWER
     delay: float | None = 0
+    reads: int = 0
     code: int = 0
     names: str = "*"
     first: int = 0
@@ -62,9 +64,9 @@ def lost_reply() -> Mishap:
     return Mishap(Ending.LOST)
 
 
-def late_effect(seconds: float) -> Mishap:
-    """No answer comes, and the effect lands so many seconds later."""
-    return Mishap(Ending.LOST, delay=seconds)
+def late_effect(seconds: float, reads: int = 0) -> Mishap:
+    """No answer comes, and the effect lands so many seconds later, or after so many reads."""
+    return Mishap(Ending.LOST, delay=seconds, reads=reads)
 
 
 def swallowed() -> Mishap:
@@ -77,9 +79,10 @@ def killed_before() -> Mishap:
     return Mishap(Ending.KILLED, delay=None)
 
 
-def killed_after(seconds: float = 0) -> Mishap:
-    """The process dies before it sees the answer; the effect lands after so many seconds."""
-    return Mishap(Ending.KILLED, delay=seconds)
+def killed_after(seconds: float = 0, reads: int = 0) -> Mishap:
+    """The process dies before it sees the answer; the effect lands after so many seconds, or
+    after so many reads."""
+    return Mishap(Ending.KILLED, delay=seconds, reads=reads)
 
 
 def throttled(retry_after: float, first: int = 0) -> Mishap:

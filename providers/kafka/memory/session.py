@@ -286,7 +286,8 @@ class MemorySession:
 def _revealed(value: Any, secrets: Secrets) -> Any:
     """A payload as it leaves this computer: with the secrets themselves, as far as there are."""
     if isinstance(value, SecretRef):
-        return secrets.get(str(value), value)
+        secret = secrets.get(str(value))
+        return value if secret is None else secret.reveal()
     if isinstance(value, FrozenMap):
         return FrozenMap({key: _revealed(item, secrets) for key, item in value.items()})
     return value

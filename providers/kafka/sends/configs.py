@@ -8,7 +8,7 @@ does not depend on them is checked, and the right to send them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from kafkaform.core.change import Step
 from kafkaform.core.dataclass import replace
@@ -79,18 +79,18 @@ def _secrets(step: Step) -> FrozenMap:
 
 
 def _payload(step: Step, secrets: Secrets) -> FrozenMap:
-    known = {key: secrets[str(ref)] for key, ref in _secrets(step).items()}
+    known = {key: secrets[str(ref)].reveal() for key, ref in _secrets(step).items()}
     return step.payload.with_items({"set": FrozenMap({**step.payload["set"], **known})})
 
 
-def _fault(step: Step, answers: Answers, secrets: Mapping[str, str]) -> Fault | None:
+def _fault(step: Step, answers: Answers, secrets: Secrets) -> Fault | None:
     resource, name = step.payload["resource"], step.payload["name"]
     answer = answers.items.get((resource, name))
     if answer is None:
         return lost(ALTER, f"the broker's answer leaves {step.identity.key} out")
     if answer.code == 0:
         return None
-    sent = [secrets[str(ref)] for ref in _secrets(step).values()]
+    sent = [secrets[str(ref)].reveal() for ref in _secrets(step).values()]
     message = _without(answer.message or "", sent)
     return config_fault(ALTER, resource, name, answer.code, message, wait=answers.throttle)
 

@@ -44,7 +44,7 @@ def send_alter_scram(context: Context, order: Order) -> Sequence[Reply]:
 
 def _upsertion(step: Step, secrets: Secrets) -> Upsertion:
     user, name, iterations = (step.payload[key] for key in ("username", "mechanism", "iterations"))
-    password = secrets[str(step.payload["password"])]
+    password = secrets[str(step.payload["password"])].reveal()
     return Upsertion(user, MECHANISMS[name].code, iterations, salted(password, name, iterations))
 
 

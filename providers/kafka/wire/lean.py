@@ -26,6 +26,8 @@ OWN = 1
 """The source of a topic's own override."""
 TOPIC = 2
 """The type of the resource."""
+_SHIFTS = 28
+"""The last of the five bytes of 32 bits is shifted so far."""
 
 
 class _Response:
@@ -206,7 +208,8 @@ def _text(data: bytes, at: int) -> tuple[str | None, int]:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned number of variable size, and the place after it."""
+    """An unsigned number of variable size, and the place after it. It has 32 bits: one without an
+    end would grow with the answer, and the time that it takes with its square."""
     number = data[at]
     at += 1
     if number < 128:
@@ -220,3 +223,5 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
         if byte < 128:
             return number, at
         shift += 7
+        if shift > _SHIFTS:
+            raise ValueError("a number has no end")

@@ -21,6 +21,6 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]  # kafka-pytho
         """Raises KafkaConnectionError: another attempt may find the endpoint in good health,
         whereas a failed login is final for this client."""
         try:
-            return self._tokens.now().text
+            return self._tokens.now().text.reveal()
         except ConnectError as error:
             raise KafkaConnectionError(error.message) from None
