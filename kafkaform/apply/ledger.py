@@ -35,6 +35,8 @@ from ..state.model import Row, State
 from .commit import committed, refreshed
 from .report import GOOD, Result, Work, WorkKey, work_key
 
+NAMED = 5
+"""How many steps an error names."""
 STATE = Request("state", part=1, phase=0, max_items=1, max_weight=1)
 
 
@@ -70,7 +72,13 @@ class Ledger:
         """Make the intents of these steps durable, together, after what they will owe."""
         opened = self._owed_first(plan, results)
         intents = [(Kind.INTENT, self._intent(plan, r)) for r in results]
-        self.obligations += self.journal.write_all([*opened, *intents])[: len(opened)]
+        try:
+            written = self.journal.write_all([*opened, *intents])
+        except StorageError as error:
+            raise StorageError(
+                f"{error.message}; {_steps(results)} not sent", error.advice
+            ) from None
+        self.obligations += written[: len(opened)]
 
     def record(self, plan: Plan, results: Sequence[Result]) -> None:
         """Make outcomes durable, then the state that follows from them."""
@@ -87,7 +95,14 @@ class Ledger:
         if not entries:
             return
         opened = self._opened(plan, results)
-        records = self.journal.write_all([*opened, *entries])
+        try:
+            records = self.journal.write_all([*opened, *entries])
+        except StorageError as error:
+            raise StorageError(
+                f"{error.message}. What was known: {_ends(results)}",
+                "The intents of these steps are in the log: on a healthy disk the next apply reads "
+                f"what became of them. {error.advice}",
+            ) from None
         self.obligations += records[: len(opened)]
         ends = zip(results, records[len(opened) :], strict=True)
         self.save(taken_in(self.state, plan, list(ends)))
@@ -182,12 +197,24 @@ class Ledger:
         self.state = anchored
 
     def _rescued(self, state: State, error: StorageError) -> StorageError:
-        where = self.backend.rescue(state)
+        try:
+            known = f"What is known was saved to {self.backend.rescue(state)}, and every outcome"
+        except StorageError:
+            known = "It could not be saved elsewhere either, but every outcome"
         return StorageError(
-            f"{error.message}. What is known was saved to {where}, and every outcome is in the "
-            f"audit log",
+            f"{error.message}. {known} is in the audit log",
             "Make the state writable again and run apply: it takes the outcomes from the log.",
         )
+
+
+def _steps(results: Sequence[Result]) -> str:
+    return "1 step was" if len(results) == 1 else f"{len(results):,} steps were"
+
+
+def _ends(results: Sequence[Result]) -> str:
+    named = [f"{r.change.address} {r.outcome.status.value}" for r in results[:NAMED]]
+    more = [f"{len(results) - NAMED:,} more"] if len(results) > NAMED else []
+    return ", ".join((*named, *more))
 
 
 def taken_in(state: State, plan: Plan, results: Sequence[tuple[Result, Record]]) -> State:

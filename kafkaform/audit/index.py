@@ -58,7 +58,8 @@ class Index:
     open_intents: without a terminal outcome, in log order; obligations: not discharged; runs:
     by run id; origins: seq of each record that proves that an object was created, adopted or
     imported -> (identity, incarnation); unsaved: applied and started records whose effect the
-    state may lack (after the head that it keeps).
+    state may lack (after the head that it keeps); edits: how often the state was edited outside
+    of any step, which the log tells of without being able to do it again.
     """
 
     head: Head = GENESIS
@@ -68,6 +69,7 @@ class Index:
     runs: Mapping[str, Run] = field(default_factory=dict)
     origins: Mapping[int, tuple[Identity, str | None]] = field(default_factory=dict)
     unsaved: tuple[Record, ...] = ()
+    edits: int = 0
 
     def last_run_of(self, approval: str) -> Run | None:
         """The last run under this approval, complete or not; None if there was none."""
@@ -135,6 +137,7 @@ class _Pass:
         self.runs: dict[str, Run] = {}
         self.plans: dict[str, Seen] = {}
         self.unsaved: list[Seen] = []
+        self.edits = 0
         self.first: str | None = None
         self.members: set[str] = set()
         self.outcomes: dict[str, Seen] = {}
@@ -147,6 +150,7 @@ class _Pass:
             Kind.OBLIGATION: self._obligation,
             Kind.DISCHARGED: self._discharged,
             Kind.RUN_END: self._end,
+            Kind.STATE: self._edit,
         }
 
     def read(self, record: Seen) -> None:
@@ -176,6 +180,7 @@ class _Pass:
             runs,
             self.origins,
             _whole(self.unsaved),
+            self.edits,
         )
 
     def _open_run(self, plans: Mapping[str, FrozenMap]) -> OpenRun | None:
@@ -229,6 +234,9 @@ class _Pass:
             self.origins[record.seq] = (identity_of(record), body["incarnation"])
         if record.seq > self.saved and body["outcome"] in SUCCEEDED:
             self.unsaved.append(record)
+
+    def _edit(self, record: Seen) -> None:
+        self.edits += 1
 
     def _obligation(self, record: Seen) -> None:
         self.obligations[record.seq] = record

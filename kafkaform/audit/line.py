@@ -43,15 +43,14 @@ def last_members(line: Line) -> re.Match[bytes] | None:
 
 def digest(line: Line, members: re.Match[bytes]) -> bytes:
     """The hash that the line should hold, over everything but that hash. members: its last."""
-    if isinstance(line, Long):
-        pieces, size = line.pieces(), line.size
-    else:
-        pieces, size = (line,), len(line)
-    left = size - (members.end() - members.start())
     hashed = hashlib.sha256()
-    for piece in pieces:
-        hashed.update(memoryview(piece)[: max(left, 0)])
-        left -= len(piece)
+    if isinstance(line, Long):
+        left = line.size - (members.end() - members.start())
+        for piece in line.pieces():
+            hashed.update(memoryview(piece)[: max(left, 0)])
+            left -= len(piece)
+    else:
+        hashed.update(memoryview(line)[: members.start()])
     hashed.update(members["rest"])
     return hashed.hexdigest().encode()
 

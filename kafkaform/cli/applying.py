@@ -68,6 +68,7 @@ from .workspace import (
     lock_info,
     new_run_id,
     read_log,
+    refuse_lost_state,
     who,
 )
 
@@ -86,6 +87,7 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
         loaded = space.backend.load()
         before = loaded.state or first_state(space.sink)
         found = read_log(space.sink, loaded.state)
+        refuse_lost_state(loaded.state, found, space.sink)
         lineage = before.lineage or str(uuid.uuid4())
         state = replace(before, lineage=lineage, kafkaform_version=__version__)
         journal = Journal(space.sink, space.clock, run, who(), state.lineage)

@@ -35,6 +35,7 @@ from ..provider.registry import Registry
 from ..syntax.nodes import File
 from . import untrusted
 from .asking import Asking
+from .environment import completed
 from .reading import read_folder, root_of
 from .requirements import unmet
 
@@ -118,11 +119,15 @@ class Configuration:
         return replace(built, desired=replace(found, diagnostics=unfit))
 
     def _schemas(self, offline: bool) -> Schemas:
-        """What is installed. Who connects nowhere need not know where."""
+        """What is installed, and where it connects as far as the environment says that."""
         known = schemas({name: self.registry.load(name) for name in self.registry.names})
-        if offline or not self.inputs.untrusted:
-            return known
-        infos = {n: untrusted.fenced(info, os.environ) for n, info in known.providers.items()}
+        if self.inputs.untrusted and not offline:
+            infos = {n: untrusted.fenced(info, os.environ) for n, info in known.providers.items()}
+        else:
+            infos = {
+                name: completed(info, os.environ, offline=offline)
+                for name, info in known.providers.items()
+            }
         return replace(known, providers=infos)
 
     def secret(self, ref: SecretRef) -> Secret | None:

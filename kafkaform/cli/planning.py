@@ -22,7 +22,14 @@ from ..plan.observe import Look, gather
 from ..provider.contract import Session
 from ..render.text import count
 from ..state.model import State
-from .workspace import Workspace, connected, display, first_state, read_log
+from .workspace import (
+    Workspace,
+    connected,
+    display,
+    first_state,
+    read_log,
+    refuse_lost_state,
+)
 
 SETTLE_WINDOW_SECONDS = 60.0
 FAIL_ON = {
@@ -52,8 +59,10 @@ def validated_plan(
 def _planned(
     space: Workspace, options: Options, report: Report
 ) -> Iterator[tuple[Plan, Mapping[str, Session]]]:
-    state = space.backend.load().state or first_state(space.sink)
+    stored = space.backend.load().state
+    state = stored or first_state(space.sink)
     found = read_log(space.sink, state)
+    refuse_lost_state(stored, found, space.sink)
     with connected(space, state, found) as sessions:
         yield plan_now(space, sessions, state, found, options, report), sessions
 

@@ -7,7 +7,6 @@ through a link; providers are those that the environment allows.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -16,23 +15,16 @@ from pathlib import Path
 from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import UsageError
-from ..core.schema import BOOL, STRING, Attribute, ObjectSchema, list_of
+from ..core.schema import Attribute, ObjectSchema
 from ..core.value import FrozenMap, SecretRef, Value
 from ..language.given import PREFIX as VARIABLES
 from ..language.providers import ProviderInfo
 from ..provider.installed import installed
 from ..provider.registry import GROUP, Registry
+from .environment import PREFIX, value_of, variable
 
-PREFIX = "KAFKAFORM_"
 PROVIDERS, DEFAULT_PROVIDERS = f"{PREFIX}PROVIDERS", "kafka"
 FLAG = "--untrusted"
-_OTHER = re.compile(r"[^A-Z0-9]")
-
-
-def variable(instance: str, attribute: str) -> str:
-    """The variable that gives an attribute of a provider block: `kafka.eu` and `ca_cert` are
-    KAFKAFORM_KAFKA_EU_CA_CERT."""
-    return PREFIX + _OTHER.sub("_", f"{instance}_{attribute}".upper())
 
 
 def registry(environ: Mapping[str, str]) -> Registry:
@@ -90,7 +82,7 @@ def _connection(
     faults: list[tuple[str, Diagnostic]] = []
     for name, attribute in own.items():
         source = variable(instance, name)
-        given[name] = _value(attribute, source, environ.get(source) or None)
+        given[name] = value_of(attribute, source, environ.get(source) or None)
         faults += ((name, fault) for fault in _refused(attribute, source, config, given[name]))
     blocks = {name: None for name, one in schema.blocks.items() if not _is_policy(one)}
     return FrozenMap({**config, **given, **blocks}), tuple(faults)
@@ -100,20 +92,6 @@ def _is_policy(schema: ObjectSchema) -> bool:
     return all(one.policy for one in schema.attributes.values()) and all(
         map(_is_policy, schema.blocks.values())
     )
-
-
-def _value(attribute: Attribute, source: str, text: str | None) -> Value:
-    """What a text means: `true` and `false`, words between commas, or itself. A secret stays a
-    reference, as in a file."""
-    if text is None:
-        return attribute.default
-    if attribute.secret:
-        return SecretRef("env", source)
-    if attribute.type == list_of(STRING):
-        return tuple(part.strip() for part in text.split(","))
-    if attribute.type == BOOL:
-        return text.strip().lower() == "true"
-    return text
 
 
 def _refused(

@@ -23,10 +23,11 @@ from ..audit.sink import Sink
 from ..core.clock import Clock, SystemClock
 from ..core.dataclass import dataclass
 from ..core.diagnostics import has_errors
-from ..core.errors import ConfigurationError
+from ..core.errors import ConfigurationError, StorageError
 from ..core.resource import Desired
 from ..core.value import FrozenMap, SecretRef
 from ..provider.contract import Provider, ResourceType, Session, types_of
+from ..render.text import count
 from ..state.backend import Backend, LockInfo
 from ..state.model import State, new_state
 from .configuration import Configuration, Inputs, read_configuration
@@ -128,7 +129,26 @@ def read_log(sink: Sink, state: State | None) -> Index:
     was written, or if the log lacks the record that the state is anchored at."""
     sink.pass_over_torn()
     head = state.audit_head if state else None
+    if head is not None and sink.last() is None:
+        raise StorageError(
+            f"{sink.location} is gone, but the state follows from record {head.seq} of it",
+            "Put it back from a backup: nothing else tells what earlier runs left open. If it is "
+            "lost for good, move the state away, too, and take the objects over with `kafkaform "
+            "apply --adopt '*'`; the cluster is not touched by that.",
+        )
     return index(glances(sink.lines(), sink.location, head), head)
+
+
+def refuse_lost_state(state: State | None, found: Index, sink: Sink) -> None:
+    """The log makes up for a state that is gone, but for edits that were no steps. Raises
+    StorageError if there were any: what somebody had let go would be ours again."""
+    if state is None and found.edits:
+        raise StorageError(
+            f"there is no state, but {sink.location} tells of {count(found.edits, 'edit')} of it "
+            "(`state rm`, `state mv`, ...) that cannot be repeated from there",
+            "Put the state back from a backup, or the newest one of .kafkaform/backups in its "
+            "place; apply takes what came after it from the log.",
+        )
 
 
 def first_state(sink: Sink) -> State:

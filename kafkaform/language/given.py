@@ -19,6 +19,7 @@ from .tree import Tree, values_file
 
 PREFIX = "KF_VAR_"
 TERRAFORM_PREFIX = "TF_VAR_"
+COMMAND_LINE = "--var"
 UNDECLARED = 2
 """How many undeclared names of files are told one by one: a file may serve many folders."""
 
@@ -125,7 +126,7 @@ def _from_argument(
         summary = f'--var sets "{name}", but no such variable is declared'
         faults.append(_fault(summary, near(name, blocks)))
     else:
-        yield name, Given("--var", header(blocks[name].block), text=text)
+        yield name, Given(COMMAND_LINE, header(blocks[name].block), text=text)
 
 
 def _fault(summary: str, advice: str) -> Diagnostic:

@@ -28,7 +28,7 @@ from .faults import (
     as_diagnostic,
     error,
 )
-from .given import PREFIX, TERRAFORM_PREFIX, Given, Inputs, VarFile, gather
+from .given import COMMAND_LINE, PREFIX, TERRAFORM_PREFIX, Given, Inputs, VarFile, gather
 from .references import references
 from .rules import broken, compile_rules
 from .scope import Found, Space, Unset
@@ -106,6 +106,7 @@ def resolve(
             continue
         if given is not None:
             faults.extend(deprecation(block, given.place))
+            faults.extend(_typed(block, given))
         try:
             values[name] = _value(block, given, context)
         except Unset as unset:
@@ -186,6 +187,17 @@ def deprecation(block: VariableBlock, place: Place) -> Iterator[Diagnostic]:
     if text:
         summary = f'The variable "{block.name}" is deprecated'
         found = error(place, summary, text, hide=_is_secret(block))
+        yield replace(found, severity=Severity.WARNING)
+
+
+def _typed(block: VariableBlock, given: Given) -> Iterator[Diagnostic]:
+    """A warning for a secret that stands on the command line. It is taken, as Terraform takes it:
+    pipelines that move over give their passwords so."""
+    if _is_secret(block) and given.origin == COMMAND_LINE:
+        summary = f'--var says the value of the sensitive variable "{block.name}"'
+        detail = "Every user of this computer can read it in the list of processes."
+        advice = f"Set {PREFIX}{block.name} in the environment, or use a var file."
+        found = error(given.place, summary, detail, advice=advice)
         yield replace(found, severity=Severity.WARNING)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..core.change import Action, Block, BlockKind, Change, Ownership
 from ..core.dataclass import replace
+from ..core.redaction import clean
 from ..core.resource import Absent, Facts, Failed, Hidden, Identity, Reading, World
 from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import Provider, ResourceType, types_of
@@ -77,9 +78,8 @@ def _unreadable(reading: Hidden | Failed) -> Block:
             f"Grant {reading.right}, or run as a principal that has it.",
         )
     fault = reading.fault
-    return Block(
-        BlockKind.UNREADABLE, f"it could not be read: {fault.message} ({fault.code})", fault.advice
-    )
+    why, todo = clean(fault.message), clean(fault.advice)
+    return Block(BlockKind.UNREADABLE, f"it could not be read: {why} ({fault.code})", todo)
 
 
 def plan_of(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ..core.change import Action, Block, BlockKind, Change, Ownership
 from ..core.dataclass import dataclass, field, replace
+from ..core.redaction import clean
 from ..core.resource import Facts, Failed, Hidden, Identity, Pending
 from ..core.value import FrozenMap
 from ..provider.contract import ResourceType
@@ -31,9 +32,11 @@ def unreadable(claim: Claim, reading: Hidden | Failed) -> Change:
         advice = f"Grant {reading.right}, or leave it out with --exclude='{claim.address}'."
     else:
         fault = reading.fault
-        reason = f"it could not be read: {fault.message} ({fault.code}{_at(fault.where)})"
+        # A broker may repeat what it was sent, and a plan is saved and hashed as it is.
+        why, todo = clean(fault.message), clean(fault.advice).rstrip(".")
+        reason = f"it could not be read: {why} ({fault.code}{_at(fault.where)})"
         around = f"or leave it out with --exclude='{claim.address}'."
-        advice = f"{fault.advice.rstrip('.') or 'Try again'}; {around}"
+        advice = f"{todo or 'Try again'}; {around}"
     return Change(
         claim.identity,
         claim.address,

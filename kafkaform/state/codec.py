@@ -59,8 +59,15 @@ def encode(state: State) -> bytes:
     return start + f'"checksum":"{checksum}",\n'.encode("ascii") + rest
 
 
-def decode(data: bytes, where: str) -> State:
-    """The state in these bytes. where: the file's name, for messages.
+ADVICE = (
+    "Do not repair it by hand. Previous versions are kept in .kafkaform/backups beside it: copy "
+    "the last one over it, or restore the state from a backup of yours."
+)
+
+
+def decode(data: bytes, where: str, advice: Callable[[], str] = lambda: ADVICE) -> State:
+    """The state in these bytes. where: the file's name, for messages; advice: what to do about
+    one that is damaged.
 
     Raises StorageError for anything that is not, byte for byte, a state that was saved.
     """
@@ -68,11 +75,7 @@ def decode(data: bytes, where: str) -> State:
         members = _members(data, where)
         return _state(members)
     except (_Wrong, canonical.CanonicalError) as error:
-        raise StorageError(
-            f"{where} cannot be used: {error}",
-            "Do not repair it by hand. Previous versions are kept in .kafkaform/backups beside "
-            "it: copy the last one over it, or restore the state from a backup of yours.",
-        ) from None
+        raise StorageError(f"{where} cannot be used: {error}", advice()) from None
 
 
 def _members(data: bytes, where: str) -> FrozenMap:

@@ -17,8 +17,9 @@ from kafkaform.core.redaction import MASK, clean
 from kafkaform.core.secret import Secret
 
 from .listener import Listener
+from .pem import is_pem
 from .settings import Settings
-from .tls import is_pem, tls_context
+from .tls import tls_context
 
 CLIENT_ID = "kafkaform"
 PATIENCE = 8.0

@@ -12,6 +12,8 @@ from .wire.client import AnswerLost, NotSent, Unsupported
 
 T = TypeVar("T")
 UNSUPPORTED_VERSION = 35
+_NONSENSE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What an answer raises that can be read and lacks what it must have, such as a list."""
 
 
 def attempt(api: str, call: Callable[[], T], broker: str | None = None) -> T | Fault:
@@ -25,3 +27,6 @@ def attempt(api: str, call: Callable[[], T], broker: str | None = None) -> T | F
         return faults.fault_of(api, UNSUPPORTED_VERSION, "", str(error), where)
     except AnswerLost as error:
         return faults.lost(api, str(error), where, timed_out=error.timed_out)
+    except _NONSENSE as error:
+        said = f"the answer makes no sense ({type(error).__name__}: {error})"
+        return faults.lost(api, said, where)

@@ -20,8 +20,8 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 
 from . import foreign, moves, oauth
+from .pem import is_pem
 from .sizes import parse_size
-from .tls import is_pem
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = {
@@ -285,7 +285,7 @@ def _errors(given: Mapping[str, Any]) -> tuple[_Check, ...]:
     protocol, timeout = given.get("security_protocol"), given.get("operation_timeout")
     return (
         (
-            not _servers(given),
+            given.get("bootstrap_servers") is not None and not _servers(given),
             "bootstrap_servers",
             "bootstrap_servers is empty",
             'name at least one broker, such as ["kafka-1:9092"]',

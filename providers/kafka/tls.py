@@ -7,12 +7,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-PEM_BEGIN = "-----BEGIN"
-
-
-def is_pem(value: str | None) -> bool:
-    """True if this is PEM text and not the path of a file."""
-    return value is not None and value.lstrip().startswith(PEM_BEGIN)
+from .pem import is_pem
 
 
 def tls_context(

@@ -25,8 +25,8 @@ from kafkaform.core.dataclass import dataclass
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.secret import Secret
 
+from .pem import is_pem
 from .settings import Settings
-from .tls import is_pem
 
 PATIENCE = 5.0
 """Seconds for the token endpoint to answer."""

@@ -14,7 +14,7 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -142,7 +142,7 @@ class LocalBackend:
         data = self._read()
         if data is None:
             return Loaded(None, None)
-        state = decode(data, self.location)
+        state = decode(data, self.location, self._way_back)
         return Loaded(state, _version(state.serial, data))
 
     def save(self, state: State, version: str | None) -> str:
@@ -170,6 +170,27 @@ class LocalBackend:
             except FileNotFoundError:
                 return None
 
+    def _way_back(self) -> str:
+        """What to do about a damaged state: names the newest version that is sound."""
+        found = list(_sound(self._backups))
+        if not found:
+            return (
+                "Do not repair it by hand. No earlier version of it was kept. Restore a backup of "
+                "yours, or move the file away: if the audit log is there, the next apply builds "
+                "the state from it."
+            )
+        newest, (_, serial) = max(found, key=lambda pair: pair[1])
+        return (
+            f"Do not repair it by hand. The newest sound version that was kept is serial "
+            f"{serial}: `cp {newest} {self.path}`, then run apply; it takes what came after "
+            "that from the audit log."
+        )
+
+    @property
+    def _backups(self) -> list[Path]:
+        kept = (self._folder / "backups").glob(f"{self.path.name}.*")
+        return [path for path in kept if path.suffix[1:].isdecimal()]
+
     def _replace(self, data: bytes, current: bytes | None, version: str | None) -> None:
         fresh = files.temporary(self.path)
         try:
@@ -191,9 +212,7 @@ class LocalBackend:
             os.link(self.path, backup, follow_symlinks=False)
         except PermissionError:  # a file system without hard links, such as FAT
             files.write_new(backup, current)
-        kept = backups.glob(f"{self.path.name}.*")
-        numbered = sorted((p for p in kept if p.suffix[1:].isdecimal()), key=_serial)
-        for old in numbered[:-KEPT_VERSIONS]:
+        for old in sorted(self._backups, key=_serial)[:-KEPT_VERSIONS]:
             old.unlink()
 
 
@@ -204,7 +223,11 @@ def save_emergency(state: State, folder: Path) -> Path:
     """
     path = folder / f"kafkaform.state.{state.serial}.{secrets.token_hex(4)}.json"
     with _explained("cannot save the state here either", path):
-        files.write_new(path, encode(state))
+        try:
+            files.write_new(path, encode(state))
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
         files.sync_folder(folder)
     return path
 
@@ -220,6 +243,15 @@ def save_somewhere(state: State) -> str:
 
 def _version(serial: int, data: bytes) -> str:
     return f"{serial}-{hashlib.sha256(data).hexdigest()}"
+
+
+def _sound(backups: Iterable[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
+    """Those that can be used, each with how new it is: the record that it follows from, and its
+    serial, which begins anew where a state was built from its log."""
+    for path in backups:
+        with contextlib.suppress(OSError, StorageError):
+            state = decode(files.read(path), str(path))
+            yield path, (state.audit_head.seq if state.audit_head else 0, state.serial)
 
 
 def _serial(backup: Path) -> int:

@@ -1,25 +1,39 @@
 """Sends one raw request to one broker and says, if it fails, whether it can have left.
 
-Uses `KafkaAdminClient._manager` (run, get_connection, least_loaded_node, wait_for, _net.sleep):
+Uses `KafkaAdminClient._manager` (run, get_connection, least_loaded_node, wait_for, _net.sleep)
+and what its connections ask of a request (see `_Guarded`):
 the public methods route to a "controller" that KRaft does not have, repeat writes on their own,
 and hide error codes. `tests/kafka/test_wire.py` holds this contract.
 """
 
 from __future__ import annotations
 
+import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafka import KafkaAdminClient
 from kafka.errors import (
     IncompatibleBrokerVersion,
     KafkaError,
+    KafkaProtocolError,
     KafkaTimeoutError,
     NodeNotReadyError,
 )
 from kafka.errors import RequestTimedOutError as TimedOut
 
+_NONSENSE = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+"""What a decoder raises that meets what it does not expect."""
 _PAUSE = 0.05
 _PER_BROKER = 3.0
 """Seconds to wait for one broker before another is tried; a hung one accepts connections too."""
@@ -39,6 +53,63 @@ class AnswerLost(Exception):
     def __init__(self, cause: str, *, timed_out: bool) -> None:
         super().__init__(cause)
         self.timed_out = timed_out
+
+
+class _Answer:
+    """The class of an answer, which reads one or raises KafkaProtocolError. kafka-python takes
+    two other errors for that; at the rest its connection goes deaf, and whoever waits for the
+    answer waits until the end."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+
+    def parse_header(self, data: Any) -> Any:
+        return _understood(self._kind.parse_header, data)
+
+    def decode(self, data: Any) -> Any:
+        return _understood(self._kind.decode, data)
+
+
+class _Header:
+    """A request's header that asks for a guarded class of answer."""
+
+    def __init__(self, header: Any) -> None:
+        self._header = header
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._header, name)
+
+    def get_response_class(self) -> _Answer:
+        return _Answer(self._header.get_response_class())
+
+
+class _Guarded:
+    """A request in every way, but for how its answer is read."""
+
+    def __init__(self, request: Any) -> None:
+        self._request = request
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._request, name)
+
+    @property
+    def API_VERSION(self) -> Any:
+        return self._request.API_VERSION
+
+    @API_VERSION.setter
+    def API_VERSION(self, version: int) -> None:
+        self._request.API_VERSION = version
+
+    @property
+    def header(self) -> _Header:
+        return _Header(self._request.header)
+
+
+def _understood(read: Callable[[Any], Any], data: Any) -> Any:
+    try:
+        return read(data)
+    except _NONSENSE as error:
+        raise KafkaProtocolError(f"an answer that makes no sense: {_text(error)}") from None
 
 
 class Wire:
@@ -69,7 +140,7 @@ class Wire:
 async def _exchange(manager: Any, request: Any, timeout: float, node: str | None) -> Any:
     connection = await _connection(manager, timeout, node)
     try:
-        return await connection.send_request(request, request_timeout_ms=timeout * 1000)
+        return await connection.send_request(_Guarded(request), request_timeout_ms=timeout * 1000)
     except IncompatibleBrokerVersion as error:
         raise Unsupported(_text(error)) from None
     except (TimedOut, KafkaTimeoutError):

@@ -1,0 +1,136 @@
+"""The second line of defence: what is written passes `clean`, which knows the secrets in use.
+
+The first is `Secret`, which shows nothing; so nothing should ever reach this. But a broker may
+repeat a password in an error text, and a library may put one into an exception.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Lock
+
+MASK = "(secret)"
+SHORTEST = 6
+"""Characters. A shorter secret cannot be filtered: `on`, `1234` or `orders` without its last
+letter stand in every second line by chance, so that masking them would make the output useless,
+and would tell what the secret is to whoever sees what is missing."""
+
+FEW = 128
+"""Up to so many beginnings one regular expression is faster than a look at every position."""
+
+_CLIPPED = ("…", '"…', '\\"…', "\\u2026", '\\"\\u2026')
+"""What follows where we cut a long text, so that only the beginning of a secret is there."""
+
+
+class Known:
+    """The secrets that a run has in hand, in all spellings in which they might be written."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._secrets: set[str] = set()
+        self._spelled: dict[str, list[str]] = {}
+        self._pattern: re.Pattern[str] | None = None
+
+    def add(self, secret: str) -> None:
+        """From now on this text is masked. Any thread may call it."""
+        with self._lock:
+            if secret in self._secrets:
+                return
+            from .spellings import spellings  # what only a run with secrets has to load
+
+            self._secrets.add(secret)
+            for form in spellings(secret):
+                if len(form) >= SHORTEST:
+                    self._spelled.setdefault(form[:SHORTEST], []).append(form)
+            self._pattern = None
+
+    def clean(self, text: str) -> str:
+        """The text with a mask in the place of every secret."""
+        if not self._spelled:
+            return text
+        parts, end = [], 0
+        for start, stop in self._found(text):
+            parts += [text[end:start], MASK]
+            end = stop
+        return "".join((*parts, text[end:])) if parts else text
+
+    def holds(self, text: str) -> bool:
+        """Whether a secret stands in the text."""
+        return bool(self._spelled) and next(self._found(text), None) is not None
+
+    def _found(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where secrets begin and end, from left to right."""
+        position = 0
+        while (start := self._candidate(text, position)) >= 0:
+            length = max(_length(form, text, start) for form in self._spelled[_seed(text, start)])
+            if length:
+                yield start, start + length
+            position = start + (length or 1)
+
+    def _candidate(self, text: str, position: int) -> int:
+        """The next place where a secret may begin, or -1."""
+        if len(self._spelled) <= FEW:
+            pattern = self._pattern or _either(self._spelled)
+            self._pattern = pattern
+            match = pattern.search(text, position)
+            return match.start() if match else -1
+        last = len(text) - SHORTEST
+        places = range(position, last + 1)
+        return next((place for place in places if _seed(text, place) in self._spelled), -1)
+
+
+def _seed(text: str, start: int) -> str:
+    return text[start : start + SHORTEST]
+
+
+def _either(seeds: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, tuple(seeds))))
+
+
+def _length(form: str, text: str, start: int) -> int:
+    """How much of the text from here on is this form: all of it, or what a cut has left; else
+    0."""
+    if text.startswith(form, start):
+        return len(form)
+    if "…" not in text and "\\u2026" not in text:
+        return 0
+    same = SHORTEST
+    while same < len(form) and text[start + same : start + same + 1] == form[same]:
+        same += 1
+    return same if text.startswith(_CLIPPED, start + same) else 0
+
+
+_CURRENT: ContextVar[Known | None] = ContextVar("the secrets of this run", default=None)
+
+
+@contextmanager
+def watching() -> Iterator[Known]:
+    """Inside, every `Secret` that is made is known to `clean`."""
+    known = Known()
+    token = _CURRENT.set(known)
+    try:
+        yield known
+    finally:
+        _CURRENT.reset(token)
+
+
+def remember(secret: str) -> None:
+    """Tell whoever watches of a secret."""
+    known = _CURRENT.get()
+    if known is not None:
+        known.add(secret)
+
+
+def clean(text: str) -> str:
+    """The text with a mask in the place of every secret that this run has in hand."""
+    known = _CURRENT.get()
+    return text if known is None else known.clean(text)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a secret that this run has in hand stands in the text."""
+    known = _CURRENT.get()
+    return known is not None and known.holds(text)
