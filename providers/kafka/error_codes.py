@@ -8,24 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafkaform.core.dataclass import dataclass
+from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.resource import FaultClass
+
+from .error_causes import CAUSES
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """name: the protocol's; meaning: one clause; advice: what to do next, or empty."""
+    """name: the protocol's; meaning: one clause; advice: what to do next, or empty; cause: what
+    it most likely comes from."""
 
     number: int
     name: str
     kind: FaultClass
     meaning: str
     advice: str = ""
+    cause: str = ""
 
 
 _D, _N, _A = FaultClass.DEFINITE, FaultClass.NOT_APPLIED, FaultClass.AMBIGUOUS
 _P, _C = FaultClass.PERMISSION, FaultClass.CONVERGED
 
+_FOREIGN = "a broker newer than this kafkaform, or a proxy that is no broker"
 _READ_FIRST = "run the command again: it reads the object first and goes on from there"
 _GRANT = "ask for the missing right, or run as a principal that has it"
 _BUG = "run the command again; if it comes back, report it with the audit log"
@@ -215,7 +220,10 @@ _OTHERS = {
 
 def _table() -> Mapping[int, Code]:
     others = (Code(n, name, _A, meaning, _READ_FIRST) for n, (name, meaning) in _OTHERS.items())
-    return {code.number: code for code in (*_ADMIN, *others)}
+    return {
+        code.number: replace(code, cause=CAUSES.get(code.number, _FOREIGN))
+        for code in (*_ADMIN, *others)
+    }
 
 
 CODES = _table()

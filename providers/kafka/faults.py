@@ -148,9 +148,11 @@ def _sentence(meaning: str, message: str | None) -> str:
 
 
 def _advice(api: str, code: int, name: str, entry: Code) -> str:
+    todo = entry.advice
     if code in (29, 30, 31):
-        return f"grant {right_for(api, name, code)}, or run as a principal that has it"
-    return entry.advice
+        todo = f"grant {right_for(api, name, code)}, or run as a principal that has it"
+    cause = f"likely cause: {entry.cause}" if entry.cause else ""
+    return "; ".join(filter(None, (todo, cause)))
 
 
 def _where(api: str, broker: str) -> str:

@@ -24,6 +24,7 @@ from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import FaultClass
 from kafkaform.sandbox import jars
 from kafkaform_providers.kafka.connect import native_config
+from kafkaform_providers.kafka.error_causes import CAUSES
 from kafkaform_providers.kafka.error_codes import CODES
 from kafkaform_providers.kafka.faults import SINCE, fault_of
 from kafkaform_providers.kafka.session import KafkaSession
@@ -99,6 +100,15 @@ def test_the_clients_table_has_the_same_numbers() -> None:
     assert set(theirs) - {0} <= set(CODES)
     different = {code for code, name in theirs.items() if code and CODES[code].name != name}
     assert different <= renamed
+
+
+def test_every_code_has_a_likely_cause() -> None:
+    """Why it happened is told with what to do; codes of other requests share a cause."""
+    assert all(code.cause for code in CODES.values())
+    admin = {code.number for code in CODES.values() if code.number in CAUSES}
+    assert admin == CAUSES.keys() and len(admin) >= 59
+    told = fault_of("CreateTopics", 89, "orders").advice
+    assert told.endswith(f"; likely cause: {CAUSES[89]}")
 
 
 def test_every_code_has_a_meaning_and_whatever_can_be_done_about_it() -> None:
