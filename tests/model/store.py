@@ -80,7 +80,8 @@ class Fate:
 @dataclass(slots=True)
 class MemoryBackend:
     """A state as bytes; every save replaces them whole. lost: somebody took the lock over; full:
-    saves fail as on a full disk; versions: all bytes that were saved; bases: over what each of them was saved."""
+    saves fail as on a full disk; versions: all bytes that were saved; bases: over what each of
+    them was saved."""
 
     fate: Fate
     data: bytes | None = None

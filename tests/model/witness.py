@@ -221,10 +221,7 @@ class Witness:
         self.seen = now
         self._serials()
         self.house.check_log()
-        ends = Counter(
-            (of_run(r), r.body["step"], r.body["attempt"])
-            for r in self._ends
-        )
+        ends = Counter((of_run(r), r.body["step"], r.body["attempt"]) for r in self._ends)
         twice = [key for key, count in ends.items() if count > 1]
         assert not twice, f"NL4: these ended twice: {twice}"
         intents = {(r.run, r.body["step"], r.body["attempt"]) for r in self.house.records("intent")}

@@ -1,0 +1,130 @@
+"""Engines with one deliberate fault each, to prove that the machine would see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any
+from unittest.mock import patch
+
+from kafkaform.apply import execute, recover, settle
+from kafkaform.apply.ledger import Ledger
+from kafkaform.audit.chain import glances
+from kafkaform.audit.index import Index, index
+from kafkaform.cli import applying, choosing
+from kafkaform.core.change import Outcome, OutcomeStatus
+from kafkaform.core.dataclass import replace
+from kafkaform.core.resource import FaultClass
+from kafkaform.plan import build, observe, release
+from kafkaform.provider.contract import Session
+
+from .store import MemoryBackend
+
+Patch = tuple[Any, str, Any]
+
+
+def _unknown_is_applied() -> list[Patch]:
+    real = execute.settle
+
+    def settled(unclear: Any, *rest: Any) -> Any:
+        good = [replace(r, outcome=Outcome(r.step.id, OutcomeStatus.APPLIED)) for r in unclear]
+        return real((), *rest) + tuple(good)
+
+    return [(execute, "settle", settled)]
+
+
+def _sent_before_its_intent() -> list[Patch]:
+    """Intents are written together with the outcomes."""
+    intend, record, waiting = Ledger.intend, Ledger.record, list[Any]()
+
+    def later(self: Ledger, plan: Any, results: Any) -> None:
+        waiting.append((self, plan, results))
+
+    def both(self: Ledger, plan: Any, results: Any) -> None:
+        for item in waiting:
+            intend(*item)
+        waiting.clear()
+        record(self, plan, results)
+
+    return [(Ledger, "intend", later), (Ledger, "record", both)]
+
+
+def _stale_save() -> list[Patch]:
+    """A save looks at the version that is there, instead of the one that was loaded."""
+    save = MemoryBackend.save
+
+    def over_any(self: MemoryBackend, state: Any, version: str | None) -> str:
+        return save(self, state, self.load().version)
+
+    return [(MemoryBackend, "save", over_any)]
+
+
+def _absent_by_one_broker() -> list[Patch]:
+    def one(session: Session, ids: Any, *rest: Any) -> Any:
+        return session.read(ids, at=session.facts.nodes[-1]) if ids else {}
+
+    return [(observe, "confirm_absent", one)]
+
+
+def _error_36_is_success() -> list[Patch]:
+    real = execute._is_unclear
+    taken = FaultClass.CONVERGED
+
+    def unclear(result: Any) -> bool:
+        return real(result) or execute._is(result, taken)
+
+    return [(execute, "_is_unclear", unclear)]
+
+
+def _state_never_saved() -> list[Patch]:
+    return [(Ledger, "save", lambda self, after: setattr(self, "state", after))]
+
+
+def _unanchored(sink: Any, state: Any) -> Index:
+    head = state.audit_head if state else None
+    return index(glances(sink.lines(), sink.location), head)
+
+
+def _never(*arguments: Any) -> None:
+    return None
+
+
+MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
+    "freshness is skipped": lambda: [
+        (applying, "refuse_if_stale", _never),
+        (execute, "refuse_if_stale", _never),
+    ],
+    "unknown counts as applied": _unknown_is_applied,
+    "sent before its intent": _sent_before_its_intent,
+    "absent because one broker says so": _absent_by_one_broker,
+    "deletes need no proof": lambda: [(applying, "refuse_unproven_deletes", _never)],
+    "obligations are forgotten": lambda: [(Ledger, "_opened", lambda *_: [])],
+    "obligations are never discharged": lambda: [(Ledger, "discharge", _never)],
+    "always superseded": lambda: [(recover, "_at_once", lambda *_: True)],
+    "the state is never saved": _state_never_saved,
+    "a save over any version": _stale_save,
+    "what exists already was made by us": _error_36_is_success,
+    "no patience": lambda: [(execute, "patience", lambda facts: 0.0), (settle, "patience", _never)],
+    "no patience in recovery": lambda: [(recover, "patience", lambda facts: 0.0)],
+    "no recovery": lambda: [(applying, "_recovered", lambda space, ask, found, *_: found)],
+    "what the log knows is not taken in": lambda: [(recover, "_take_in", lambda *_: 0)],
+    "no protection": lambda: [(release, "_protected", lambda *_, **__: None)],
+    "no guard": lambda: [(build, "guard", lambda changes, *_: tuple(changes))],
+    "no lock": lambda: [(MemoryBackend, "lock", lambda *_: nullcontext())],
+    "a log that was cut off is believed": lambda: [(applying, "read_log", _unanchored)],
+    "all of an open run is done": lambda: [(choosing, "_shows", lambda *_: True)],
+    "any cluster will do": lambda: [
+        (build, "_same_scopes", _never),
+        (choosing, "refuse_if_foreign", _never),
+        (recover, "refuse_other_cluster", _never),
+    ],
+}
+
+
+@contextmanager
+def mutated(name: str) -> Iterator[None]:
+    """Inside, the engine has this fault."""
+    with ExitStack() as stack:
+        for owner, attribute, new in MUTANTS[name]():
+            stack.enter_context(patch.object(owner, attribute, new))
+        yield
