@@ -12,6 +12,7 @@ from kafkaform.cli.properties import parse
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.core.secret import Secret
 from kafkaform_providers.kafka import jaas
+from kafkaform_providers.kafka.java_properties import SECRET_KEYS
 from kafkaform_providers.kafka.settings import Settings, read_settings
 
 from .folder import Folder
@@ -89,9 +90,17 @@ def test_a_login_that_cannot_be_read(text: str) -> None:
 
 
 def given(*properties: str, **more: Any) -> tuple[Connection, Settings, str]:
-    """The connection of these --client-property flags, its settings, and all that was said."""
-    flags = Flags("kafka-1:9092,kafka-2:9092", client_property=properties, **more)
-    found, warnings = direct(flags, {"PASSWORD": SECRET, "JAAS": login(PLAIN)})
+    """The connection of these --client-property flags, its settings, and all that was said. A
+    secret that stands in one is put into the environment, where it belongs."""
+    environment, typed = {"PASSWORD": SECRET, "JAAS": login(PLAIN)}, []
+    for number, text in enumerate(properties):
+        key, _, value = text.partition("=")
+        if key in SECRET_KEYS and not value.startswith(("env:", "file:")):
+            environment[f"SECRET_{number}"] = value
+            text = f"{key}=env:SECRET_{number}"
+        typed.append(text)
+    flags = Flags("kafka-1:9092,kafka-2:9092", client_property=tuple(typed), **more)
+    found, warnings = direct(flags, environment)
     settings = read_settings("kafka", found.settings.config, found.secrets)
     return found, settings, " ".join(item.summary + item.advice for item in warnings)
 
@@ -121,8 +130,33 @@ def test_logins_with_passwords(mechanism: str, module: str) -> None:
     assert (settings.protocol, settings.mechanism) == ("SASL_SSL", mechanism)
     assert (settings.username, settings.password) == ("ci", Secret(SECRET))
     assert SECRET not in f"{found}{found.settings}{settings}"
-    assert "visible in the list of processes" in said
-    assert "sasl.jaas.config=env:NAME" in said
+    assert said == ""
+
+
+@pytest.mark.parametrize("key", sorted(SECRET_KEYS))
+def test_a_secret_on_the_command_line_is_refused(here: Here, key: str) -> None:
+    """The list of processes shows it to everybody, so there are two ways round, and it is not
+    repeated."""
+    said = here.fails(
+        "describe", "cluster", "--bootstrap-server=b:1", f"--client-property={key}={SECRET}"
+    )
+    assert f"{key} stands on the command line" in said
+    assert f"{key}=env:NAME" in said and f"{key}=file:PATH" in said
+    assert SECRET not in said
+
+
+def test_a_secret_from_a_file_of_its_own(tmp_path: Path) -> None:
+    """file:PATH takes the content without the line's end; a file that is not there is named."""
+    file = tmp_path / "password"
+    file.write_text(f"{SECRET}\n", "utf-8")
+    flags = ("security.protocol=SASL_SSL", "sasl.mechanism=PLAIN", "sasl.username=ci")
+    _, settings, said = given(*flags, f"sasl.password=file:{file}")
+    assert (settings.password, said) == (Secret(SECRET), "")
+    with pytest.raises(ConfigurationError) as caught:
+        given(*flags, f"sasl.password=file:{file}.gone")
+    (fault,) = caught.value.diagnostics
+    assert f"file:{file}.gone, which has no value" in fault.summary
+    assert f"Write it to {file}.gone." in fault.advice
 
 
 def test_a_login_from_the_environment() -> None:

@@ -250,6 +250,20 @@ def test_deprecated_variables() -> None:
     assert hidden.diagnostics[0].excerpt is None
 
 
+def test_a_secret_on_the_command_line_is_taken_with_a_warning() -> None:
+    """As Terraform takes it, but whoever types it is told who can read it; from a file or the
+    environment it is no cause for a word."""
+    block = 'variable "p" {\n  sensitive = true\n}\n'
+    (warning,) = desired(block, Inputs(given=("p=hunter2",))).diagnostics
+    assert warning.severity is Severity.WARNING and "hunter2" not in repr(warning)
+    assert warning.summary == '--var says the value of the sensitive variable "p"'
+    assert "KF_VAR_p" in warning.advice
+    assert sound(block, Inputs({"KF_VAR_p": "hunter2"})).diagnostics == ()
+    assert sound(block, files={"kafkaform.kfvars.hcl": 'p = "hunter2"'}).diagnostics == ()
+    plain = block.replace("true", "false")
+    assert sound(plain, Inputs(given=("p=seen",))).diagnostics == ()
+
+
 USER = (
     'resource "kafka_user" "u" {\n  username = "u"\n  password = var.p\n  password_version = 1\n}\n'
 )

@@ -157,7 +157,8 @@ class LocalSink:
             if self.path.exists() or self.path.is_symlink():
                 _write_all(self._open_for_writing(create=False), b"")
                 _sync_folder(self.path.parent)
-            for leftover in self.path.parent.glob(f".{self.path.name}.*.tmp"):
+            beside = self.path.parent.glob(f".{self.path.name}.*.tmp")
+            for leftover in (*beside, *self._folder.glob(".torn-*.tmp")):
                 leftover.unlink()
             _reserve(self.path, max(size, SMALLEST_ROOM))
 
@@ -190,6 +191,9 @@ class LocalSink:
     def _cut(self, length: int) -> None:
         descriptor = self._open_for_writing(create=False)
         try:
+            # What is no record may be the text of another file, whose name this is too.
+            if os.fstat(descriptor).st_nlink > 1:
+                raise OSError(errno.EMLINK, "the file has another name (a hard link)")
             os.ftruncate(descriptor, os.fstat(descriptor).st_size - length)
             os.fsync(descriptor)
         finally:

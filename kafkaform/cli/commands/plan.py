@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -43,6 +44,7 @@ from ..planning import (
 )
 from ..saving import save
 from ..screen import screen
+from ..stores import STATE_VARIABLE
 from ..workspace import open_workspace
 
 Out = Annotated[
@@ -116,10 +118,12 @@ def plan(
 def _check_untrusted(state: str | None, validate: bool) -> None:
     """Raises UsageError for flags without which, or with which, a plan of files that anybody
     may have written could not be trusted."""
-    if state is None:
+    if not (state or os.environ.get(STATE_VARIABLE)):
         raise UsageError(
-            "--untrusted needs --state: the state file beside the configuration may be forged",
-            "Name the state that the last apply wrote, outside of what was checked out.",
+            "--untrusted needs --state: what the configuration names, or has beside it, may be "
+            "forged",
+            "Name the state that the last apply wrote, outside of what was checked out; "
+            f"{STATE_VARIABLE} says the same.",
         )
     if validate:
         raise UsageError(

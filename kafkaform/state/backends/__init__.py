@@ -1,4 +1,5 @@
 """In: a state and the version it follows. Out: that state, durably in one place, or a refusal.
 
-Must not know: what the rows mean. `local` keeps a file beside the configuration.
+Must not know: what the rows mean. `local` keeps a file beside the configuration,
+`objects` an object in a store.
 """

@@ -29,7 +29,9 @@ BEATS = 6
 """How often a lease is renewed before it could end."""
 SKEW = 0.25
 """How far the clocks of a store's own computers may be apart, as a part of the lease."""
-POLL_SECONDS = 2.0
+POLL_SECONDS, POLL = 2.0, 0.1
+"""How often a lock is looked at that somebody else holds: at most after so many seconds, and after
+this part of the lease."""
 UNKNOWN_HOLDER = LockInfo("unknown", "somebody", "unknown", 0, "unknown", "unknown")
 RELEASED, BROKEN = "released", "broken"
 
@@ -122,7 +124,7 @@ def take(objects: Objects, info: LockInfo, seconds: float, timeout: float, clock
         elif clock.monotonic() >= deadline:
             raise Locked(f"{objects.location} is locked by {note.holder}", _patience(note, left))
         rest = max(0.0, deadline - clock.monotonic())
-        clock.sleep(max(0.01, min(POLL_SECONDS, seconds / 20, rest, max(left, 0.0))))
+        clock.sleep(max(0.01, min(POLL_SECONDS, seconds * POLL, rest, max(left, 0.0))))
 
 
 def _patience(note: Note, left: float) -> str:

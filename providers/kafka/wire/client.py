@@ -34,6 +34,11 @@ _NONSENSE = (
     struct.error,
 )
 """What a decoder raises that meets what it does not expect."""
+_MORE = bytes(255 if byte & 128 else 0 for byte in range(256))
+_ENDLESS = b"\xff" * 40_000
+"""As long as its bytes have the first bit, kafka-python reads on in a number of variable size, in
+a time that grows with the square: hours for a megabyte. Nothing that Kafka stores is so long and
+has no byte of ASCII."""
 _PAUSE = 0.05
 _PER_BROKER = 3.0
 """Seconds to wait for one broker before another is tried; a hung one accepts connections too."""
@@ -63,7 +68,9 @@ class _Answer:
     def __init__(self, kind: Any) -> None:
         self._kind = kind
 
-    def parse_header(self, data: Any) -> Any:
+    def parse_header(self, data: bytearray) -> Any:
+        if _ENDLESS in data.translate(_MORE):
+            raise KafkaProtocolError("an answer with a number that does not end")
         return _understood(self._kind.parse_header, data)
 
     def decode(self, data: Any) -> Any:

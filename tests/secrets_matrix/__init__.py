@@ -1,0 +1,1 @@
+"""Secrets that are easy to find again, in every command, however it ends."""
