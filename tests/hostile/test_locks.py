@@ -1,0 +1,83 @@
+"""A pull request's plans hold nobody up."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from kafkaform.core.clock import SystemClock
+from kafkaform.state.backend import LockInfo
+from kafkaform.state.backends.local import LocalBackend
+
+from ..cli.folder import Folder
+
+PLANS, PROCESSES = 12, 2
+INFO = LockInfo("run", "ada", "host", 1, "2026-01-01T00:00:00Z", "apply")
+LOOP = """
+import sys
+from kafkaform.cli.app import run
+print("ready", flush=True)
+sys.stdin.readline()
+worst = max(run(["plan", "--json", "-q"]) for _ in range(int(sys.argv[1])))
+sys.exit(worst)
+"""
+
+
+@pytest.fixture
+def planning(folder: Folder) -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that make plans one after the other, once they are told to."""
+    with ExitStack() as stack:
+        made = []
+        for _ in range(PROCESSES):
+            child = subprocess.Popen(
+                [sys.executable, "-c", LOOP, str(PLANS // PROCESSES)],
+                cwd=folder.path,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            stack.callback(child.wait, 60)
+            stack.callback(child.kill)
+            made.append(child)
+        yield made
+
+
+def test_plans_beside_an_apply(folder: Folder, planning: list[subprocess.Popen[str]]) -> None:
+    """While plans run without a pause, an apply that waits for no lock gets it every time, and
+    every plan succeeds."""
+    folder.declare("a")
+    for child in planning:
+        assert child.stdout and child.stdout.readline() == "ready\n"
+        assert child.stdin
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    applied = 0
+    while any(child.poll() is None for child in planning) and applied < 100:
+        for child in planning:
+            if child.stdout and child.poll() is None:
+                child.stdout.readline()
+        folder.declare("a", more=f'config = {{ "retention.ms" = "{applied + 1000}" }}')
+        folder.done("apply", "--auto-approve", "--lock-timeout=0s", "--no-wait", "-q")
+        applied += 1
+    for child in planning:
+        child.communicate(timeout=60)
+    assert [child.returncode for child in planning] == [0] * PROCESSES
+    assert applied > 1
+
+
+def test_a_plan_needs_no_lock_and_leaves_none(folder: Folder, tmp_path: Path) -> None:
+    """A plan is made while an apply holds the lock, and makes no file, lock included."""
+    folder.declare("a")
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    folder.done("plan")
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    backend = LocalBackend(tmp_path / "kafkaform.state.json")
+    with backend.lock(INFO, 0, SystemClock()):
+        folder.done("plan")
+        folder.fails(7, "apply", "--auto-approve")
