@@ -151,7 +151,7 @@ def test_a_secret_is_set_and_never_told(
     (batch,) = batches(admin, [change])
     assert [verdict.fault for verdict in admin.preflight(batch)] == [None]
     assert read(admin, "1", BROKER) == read(admin, "1", BROKER), "a dry run set it"
-    (outcome,) = admin.apply(batch, {str(PASSWORD): "hunter2"})
+    (outcome,) = admin.apply(batch, {str(PASSWORD): Secret("hunter2")})
     assert outcome.status is OutcomeStatus.APPLIED
     seen = eventually(
         lambda: read(admin, "1", BROKER),

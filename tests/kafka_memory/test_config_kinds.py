@@ -17,6 +17,7 @@ from kafkaform.core.resource import (
     Observed,
     Reading,
 )
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY
 from kafkaform.plan.lifecycle import made_by
 from kafkaform.provider.contract import Session
@@ -40,7 +41,7 @@ def read(who: Session, kind: str, key: str) -> Reading:
 def send(who: Session, change: Change) -> list[Outcome]:
     steps = TYPES[change.identity.kind].steps(change, who.facts)
     batch = Batch("b", "kafka", steps[0].request, steps)
-    return [*who.apply(batch, {str(PASSWORD): "hunter2"})]
+    return [*who.apply(batch, {str(PASSWORD): Secret("hunter2")})]
 
 
 def put(cluster: SimulatedCluster, kind: str, key: str, **config: str) -> None:

@@ -6,17 +6,13 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from kafkaform.audit.chain import verify
-from kafkaform.audit.event import Record, decode
-from kafkaform.audit.index import TERMINAL, of_run
-from kafkaform.state.codec import decode as decode_state
+from kafkaform.audit.event import Record
 from kafkaform.state.model import State
+from tests.durability.promises import records_of, state_of
 
 from .running import Running, start
 
@@ -46,12 +42,14 @@ class Ended:
 
 @dataclass(frozen=True)
 class Folder:
-    """path: the folder, which exists; bootstrap: the broker or a proxy in front of it."""
+    """path: the folder, which exists; bootstrap: the broker or a proxy in front of it; more: what
+    else the environment of its commands holds."""
 
     path: Path
     bootstrap: str
     password: str
     timeout: str = "30s"
+    more: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def log(self) -> Path:
@@ -67,6 +65,7 @@ class Folder:
         known = ("PATH", "HOME", "LANG", "TMPDIR")
         environment = {name: os.environ[name] for name in known if name in os.environ}
         environment |= {"PYTHONPATH": str(REPOSITORY), "PROOF_PASSWORD": self.password}
+        environment |= self.more
         descriptor, screen = tempfile.mkstemp(prefix="kafkaform-proof-")
         os.close(descriptor)
         return start(arguments, self.path, environment, Path(screen))
@@ -82,22 +81,12 @@ class Folder:
         """0 stands for: no changes."""
         return self.run("plan", "-detailed-exitcode", "--concise", "--no-color")
 
-    def records(self, *, struck: bool = False) -> list[Record]:
-        """The whole audit log; fails if its chain is broken or the state's anchor is missing.
-        struck: the writer was killed, which may have torn the last line; the next run sets such
-        a line aside."""
-        lines = self.log.read_bytes().splitlines(keepends=True)
-        if struck and lines and not lines[-1].endswith(b"\n"):
-            lines.pop()
-        lines = [line.rstrip(b"\n") for line in lines]
-        state = self.state()
-        verdict = verify(lines, state.audit_head if state else None)
-        assert verdict.ok, f"record {verdict.seq}: {verdict.problem}"
-        return [decode(line) for line in lines]
+    def records(self) -> list[Record]:
+        """The whole audit log; fails if its chain is broken or the state's anchor is missing."""
+        return records_of(self.path)
 
     def state(self) -> State | None:
-        path = self.path / "kafkaform.state.json"
-        return decode_state(path.read_bytes(), str(path)) if path.exists() else None
+        return state_of(self.path)
 
 
 def finish(process: Running, patience: float = PATIENCE) -> Ended:
@@ -112,20 +101,3 @@ def finish(process: Running, patience: float = PATIENCE) -> Ended:
     out = process.printed() if process.screen.exists() else ""
     process.screen.unlink(missing_ok=True)
     return Ended(code, out)
-
-
-Attempt = tuple[str, str, int]
-"""run, step, attempt"""
-
-
-def pairs(records: Sequence[Record]) -> tuple[Counter[Attempt], Counter[Attempt]]:
-    """How often each attempt was intended, and how often it ended."""
-    intents: Counter[Attempt] = Counter()
-    ends: Counter[Attempt] = Counter()
-    for record in records:
-        body: Any = record.body
-        if record.kind == "intent":
-            intents[record.run, body["step"], body["attempt"]] += 1
-        elif record.kind in ("outcome", "recover") and body.get("outcome") in TERMINAL:
-            ends[of_run(record), body["step"], body["attempt"]] += 1
-    return intents, ends

@@ -12,33 +12,31 @@ from random import Random
 
 from confluent_kafka.admin import AdminClient
 
-from .cluster import Live, make, read
-from .desire import Desire
-from .folder import Folder, finish, pairs
-from .running import Running
+from tests.durability import promises
+from tests.durability.promises import Before, Thing, World
 
-LAG = 10.0
-"""Seconds that a read may miss an acknowledged write."""
-FILES = {"main.kf.hcl", "kafkaform.audit.jsonl", "kafkaform.state.json", ".kafkaform"}
+from .cluster import make, read
+from .desire import Desire
+from .folder import Folder, finish
+from .running import Running
 
 
 @dataclass
 class Lane:
-    """random: decides everything; ids: name -> topic id of all that may not be recreated."""
+    """random: decides everything; before: what was there when the round began."""
 
     folder: Folder
     admin: AdminClient
     random: Random
     desire: Desire
-    ids: dict[str, str] = field(default_factory=dict)
+    before: Before = field(default_factory=Before)
 
     def prepare(self) -> None:
         """Draw the next configuration, make the topics that it is to adopt, and write it."""
         self.desire = self.desire.next(self.random)
-        for slot in self.desire.removed:
-            self.ids.pop(self.desire.name(slot), None)
         found = {self.desire.name(s): t for s, t in self.desire.adopted.items()}
         make(self.admin, {name: (t.partitions, t.config) for name, t in found.items()})
+        self.before = Before.of(self.folder.path, self._live())
         self.folder.write(self.desire.hcl())
 
     def start(self) -> Running:
@@ -50,54 +48,39 @@ class Lane:
         assert ended.code == 0, f"the repeated apply ended with {ended.code}:\n{ended.out}"
 
     def check(self) -> None:
-        """Everything is as declared, recorded once, verifiable, and the same in state and
-        cluster."""
-        live = self._as_declared()
-        intents, ends = pairs(self.folder.records())
-        assert intents == ends, f"open or doubled: {intents - ends} {ends - intents}"
-        assert set(intents.values()) <= {1}
-        self._state_is(live)
-        kept = {name: topic_id for name, topic_id in self.ids.items() if name in live}
-        assert kept == {name: live[name].topic_id for name in kept}, "a topic was recreated"
-        self.ids = {name: topic.topic_id for name, topic in live.items()}
-        left = {path.name for path in self.folder.path.iterdir()}
-        assert left <= FILES, f"left behind: {left - FILES}"
+        """The five promises hold, the rows have their owners, and there is nothing to do."""
+        faults = promises.broken(self.folder.path, self._live, self.before, wanted=self._wanted())
+        assert not faults, "\n".join(faults)
+        self._owned()
         again = self.folder.plan()
         assert again.code == 0, f"there is still something to do:\n{again.out}"
 
-    def _as_declared(self) -> Mapping[str, Live]:
-        topics = self.desire.topics.items()
-        wanted = {self.desire.name(s): (t.partitions, dict(t.config)) for s, t in topics}
-        deadline = time.monotonic() + LAG
-        while True:
-            live = read(self.admin, self.desire.prefix)
-            seen = {name: (t.partitions, dict(t.config)) for name, t in live.items()}
-            if seen == wanted:
-                return live
-            assert time.monotonic() < deadline, {
-                name: (seen.get(name), wanted.get(name))
-                for name in seen.keys() | wanted.keys()
-                if seen.get(name) != wanted.get(name)
-            }
-            time.sleep(0.2)
+    def _live(self) -> World:
+        """What the cluster shows."""
+        return {
+            ("kafka_topic", name): Thing(_told(topic.partitions, topic.config), topic.topic_id)
+            for name, topic in read(self.admin, self.desire.prefix).items()
+        }
 
-    def _state_is(self, live: Mapping[str, Live]) -> None:
+    def _wanted(self) -> World:
+        """What the configuration declares."""
+        return {
+            ("kafka_topic", self.desire.name(slot)): Thing(_told(topic.partitions, topic.config))
+            for slot, topic in self.desire.topics.items()
+        }
+
+    def _owned(self) -> None:
         state = self.folder.state()
-        rows = {} if state is None else {i.key: row for i, row in state.objects.items()}
-        recorded = {
-            name: Live(
-                str(row.incarnation), row.attributes["partitions"], dict(row.attributes["config"])
-            )
-            for name, row in rows.items()
-        }
-        assert recorded == {
-            name: Live(t.topic_id, t.partitions, dict(t.config)) for name, t in live.items()
-        }
+        found = {i.key: row.owners for i, row in state.objects.items()} if state else {}
         owners = {
             self.desire.name(slot): (f'kafka_topic.{topic.group}["{slot}"]',)
             for slot, topic in self.desire.topics.items()
         }
-        assert {name: row.owners for name, row in rows.items()} == owners
+        assert found == owners
+
+
+def _told(partitions: int, config: Mapping[str, str]) -> dict[str, object]:
+    return {"partitions": partitions, "config": dict(config)}
 
 
 def strike_later(process: Running, seconds: float, number: int) -> bool:

@@ -12,9 +12,10 @@ import pytest
 
 from kafkaform.audit.event import Record
 from kafkaform.sandbox import Sandbox
+from tests.durability.promises import pairs
 
 from .cluster import client, own_sandbox, read
-from .folder import Folder, pairs
+from .folder import Folder
 
 TOPICS, PARTITIONS = 2_000, 3
 CONFIG = {"cleanup.policy": "delete", "retention.ms": "604800000", "segment.bytes": "1048576"}

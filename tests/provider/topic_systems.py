@@ -11,6 +11,7 @@ import confluent_kafka.admin
 
 from kafkaform.core.clock import Clock, SystemClock
 from kafkaform.core.resource import FaultClass
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.provider import contract
 from kafkaform.provider.workbench import INSTANCE, About, Edit, Question
@@ -197,7 +198,7 @@ class RealSystem(TopicSystem):
                 "operation_timeout": "5s",
             }
         )
-        return self.provider.open(INSTANCE, block, {str(secret): password})
+        return self.provider.open(INSTANCE, block, {str(secret): Secret(password)})
 
     def make(self, attributes: FrozenMap) -> None:
         topic = CLIENT.NewTopic(

@@ -14,7 +14,7 @@ from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
 from tests.stores import s3
 from tests.stores.clocks import Hasty
-from tests.stores.faults import PASSING, UNFIT, WAIT, instead, reset_before
+from tests.stores.faults import PASSING, UNFIT, WAIT, cut, instead, reset_before
 
 KEY = "prefix/key"
 
@@ -138,11 +138,15 @@ def test_a_write_that_lands_after_it_was_given_up(objects: Objects, bucket: s3.B
 
 def test_reads_and_listings_are_repeated(objects: Objects, bucket: s3.Bucket) -> None:
     """A read, a listing and a delete get over a fault too."""
-    objects.create("key", b"data")
+    objects.create("key", b"data" * 1000)
     for pattern in (f"GET {KEY}", "GET $", f"DELETE {KEY}"):
         bucket.next(pattern, instead(500, "InternalError"))
         bucket.next(pattern, reset_before)
-    assert objects.read("key") is not None
+    for pattern in (f"GET {KEY}", "GET $"):
+        bucket.next(pattern, cut)
+    found = objects.read("key")
+    assert found is not None
+    assert found.data == b"data" * 1000
     assert len(objects.names("")) == 1
     objects.delete("key")
     assert not bucket.faults

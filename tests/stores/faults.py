@@ -48,6 +48,13 @@ def late_and_undone(bucket: Bucket, request: Request) -> Answer:
     return Answer(500, wait=WAIT)
 
 
+def cut(bucket: Bucket, request: Request) -> Answer:
+    """The connection breaks in the middle of what is read."""
+    answer = bucket.serve(request)
+    answer.cut = True
+    return answer
+
+
 def nameless(bucket: Bucket, request: Request) -> Answer:
     """The store does it, and leaves the ETag out of the answer."""
     return Answer(bucket.serve(request).status)

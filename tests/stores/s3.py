@@ -6,6 +6,7 @@ Signatures are not checked, but must be there. `faults` says what happens to the
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import re
 import socket
@@ -49,6 +50,8 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     breaks: bool = False
     """Close the connection in place of the answer."""
+    cut: bool = False
+    """Close the connection in the middle of the body."""
     wait: float = 0.0
     """Seconds before the answer."""
 
@@ -63,6 +66,8 @@ class Bucket:
     def __init__(self) -> None:
         self.objects: dict[str, Stored] = {}
         self.mutex = threading.Lock()
+        self._names: set[str] = set()
+        self._sorted: list[str] = []
         self.requests: Counter[str] = Counter()
         self.faults: deque[tuple[re.Pattern[str], Fault]] = deque()
         self.always: list[Fault] = []
@@ -122,12 +127,23 @@ class Bucket:
         self.objects.pop(request.key, None)
         return Answer(204)
 
+    @property
+    def keys(self) -> list[str]:
+        """Names in order; tests put objects in and take them out as they like."""
+        if self._names != self.objects.keys():
+            self._names = set(self.objects)
+            self._sorted = sorted(self.objects)
+        return self._sorted
+
     def _list(self, query: dict[str, str]) -> Answer:
         after = query.get("continuation-token") or query.get("start-after", "")
         prefix = query.get("prefix", "")
-        keys = sorted(k for k in self.objects if k.startswith(prefix) and k > after)
-        shown = keys[: self.page]
-        more = len(keys) > len(shown)
+        start = bisect.bisect_left(self.keys, prefix)
+        if after:
+            start = max(start, bisect.bisect_right(self.keys, after))
+        shown = [k for k in self.keys[start : start + self.page] if k.startswith(prefix)]
+        rest = self.keys[start + self.page : start + self.page + 1]
+        more = bool(rest) and rest[0].startswith(prefix)
         items = "".join(_item(key, self.objects[key]) for key in shown)
         token = f"<NextContinuationToken>{escape(''.join(shown[-1:]))}</NextContinuationToken>"
         body = (
@@ -185,7 +201,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
-        if self.command != "HEAD":
+        if answer.cut:
+            self.wfile.write(answer.body[: len(answer.body) // 2])
+            self.close_connection = True
+        elif self.command != "HEAD":
             self.wfile.write(answer.body)
 
     def log_message(self, *_: object) -> None:
