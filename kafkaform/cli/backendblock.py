@@ -31,12 +31,11 @@ def placed(found: Settings) -> tuple[str, Mapping[str, str]]:
 
 
 def _faults(found: Settings) -> Iterator[Diagnostic]:
-    kinds = _kinds()
-    if found.backend not in kinds:
-        known = f"There are: {', '.join(kinds)}."
-        yield _fault(found, f'There is no backend "{found.backend}"', known)
+    kinds, name = _kinds(), str(found.backend)
+    if name not in kinds:
+        yield _fault(found, f'There is no backend "{name}"', f"There are: {', '.join(kinds)}.")
         return
-    required, optional = kinds[found.backend]
+    required, optional = kinds[name]
     known = (*required, *optional)
     for name, value in found.options.items():
         if name not in known:

@@ -25,8 +25,8 @@ LARGEST = 900_000
 """Bytes of a record that a topic takes whole; its default limit is 1,048,588 with everything."""
 STEP = ("instance", "scope_id", "address", "kind", "key", "action", "incarnation", "phase")
 OF_STEP = ("attempt", "outcome", "duration_ms", "plan", "approval", "of_run")
-COLUMNS = ("lineage", "seq", "time", "run", "actor", "record", *STEP, *OF_STEP)
-COLUMNS += ("error_code", "error", "paths", "hash")
+OF_RECORD = ("lineage", "seq", "time", "run", "actor", "record")
+COLUMNS = (*OF_RECORD, *STEP, *OF_STEP, "error_code", "error", "paths", "hash")
 
 
 def rows(store: Store, run: str | None, after: int) -> Iterator[Mapping[str, Any]]:

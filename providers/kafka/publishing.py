@@ -37,7 +37,7 @@ WINDOW = 1_000
 """How many records are read at first, from the end, to find the last one of a key."""
 PATIENCE = 30.0
 """Seconds without any progress after which publishing is given up."""
-QUEUED = 10_000
+QUEUED, QUEUED_KILOBYTES = 10_000, 65_536
 _ADVICE = {
     "UNKNOWN_TOPIC_OR_PART": "Declare it as a kafka_topic; it is never created by the way.",
     "TOPIC_AUTHORIZATION_FAILED": "Grant Describe, Read and Write on the topic to this user.",
@@ -157,10 +157,11 @@ def _numbers(
         message = reader.poll(0.5)
         if message is None:
             continue
-        if message.error():
-            if message.error().code() == KafkaError._PARTITION_EOF:
+        error = message.error()
+        if error is not None:
+            if error.code() == KafkaError._PARTITION_EOF:
                 return
-            raise KafkaException(message.error())
+            raise KafkaException(error)
         deadline = time.monotonic() + PATIENCE
         offset = message.offset()
         assert offset is not None  # a message that was read has one
@@ -197,6 +198,7 @@ def _sent(
             "enable.gapless.guarantee": True,
             "compression.type": "zstd",
             "queue.buffering.max.messages": QUEUED,
+            "queue.buffering.max.kbytes": QUEUED_KILOBYTES,
             "delivery.timeout.ms": int(PATIENCE * 1000),
         }
     )
@@ -205,7 +207,7 @@ def _sent(
         _queue(writer, topic, partition, key, entry, done)
         if done.refused is not None:
             break
-    left = writer.flush(PATIENCE)
+    left = _flushed(writer)
     if done.refused is not None:
         raise _refused(topic, done.refused)
     if left:
@@ -214,6 +216,14 @@ def _sent(
             "Run the command again; it goes on where the topic ends.",
         )
     return done.last
+
+
+def _flushed(writer: Producer) -> int:
+    """How many records are left when all have arrived, or none does any more."""
+    left = writer.flush(PATIENCE)
+    while left and left > (now := writer.flush(PATIENCE)):
+        left = now
+    return left
 
 
 def _queue(
