@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 
 from ..core.change import Action, Batch, Change, Outcome, OutcomeStatus, Step
 from ..core.clock import Clock
@@ -137,8 +138,29 @@ def _wave(
     if later:
         _look_again(run, ready, pairs, results)
         ready -= _refused(run, wave, ready, before, pairs, results)
-    for batch in narrowed(wave.batches, ready):
+    phase = f"{wave.part}.{wave.round}.{wave.phase}"
+    for name, batches in groupby(narrowed(wave.batches, ready), lambda b: b.request.name):
+        _requests(run, f"{phase} {name}", tuple(batches), pairs, results)
+
+
+def _requests(
+    run: Run,
+    task: str,
+    batches: Sequence[Batch],
+    pairs: Mapping[str, tuple[Change, Step]],
+    results: dict[str, Result],
+) -> None:
+    """Requests of one name, one after another. Several have a progress of their own: only their
+    pace tells how long the rest of them takes. task: of that progress."""
+    sent, total = 0, sum(len(batch.steps) for batch in batches)
+    label = f"Applying {batches[0].request.name}"
+    for batch in batches:
+        if len(batches) > 1:
+            run.report(Progress(task, label, sent, total, "steps"))
         _batch(run, batch, pairs, results)
+        sent += len(batch.steps)
+    if len(batches) > 1:
+        run.report(Progress(task, label, sent, total, "steps", finished=True))
 
 
 def _hindrance(
@@ -318,4 +340,6 @@ def _show(
     run: Run, results: Mapping[str, Result], pairs: Mapping[str, tuple[Change, Step]]
 ) -> None:
     done = len(results) == len(pairs)
-    run.report(Progress("apply", "Applying", len(results), len(pairs), "steps", finished=done))
+    run.report(
+        Progress("apply", "Applying", len(results), len(pairs), "steps", finished=done, even=False)
+    )

@@ -64,11 +64,7 @@ def verify(lines: Iterable[Line], *anchors: Head | None) -> Verdict:
         if follower is None:
             return Verdict(head.seq, head, head.seq + 1, problem)
         head = follower
-    last = max((anchor.seq for anchor in known), default=0)
-    if head.seq < last:
-        cut = f"the log ends at record {head.seq}, but record {last} is known to exist"
-        return Verdict(head.seq, head, head.seq + 1, cut)
-    return Verdict(head.seq, head)
+    return _ended(head, known)
 
 
 def trusted(lines: Iterable[Line], where: str, anchor: Head | None = None) -> Iterator[Record]:
@@ -100,8 +96,9 @@ def glances(lines: Iterable[Line], where: str, anchor: Head | None = None) -> It
             problem = f"its kind {glance.kind!r} is not known to this version"
             raise _broken(where, _bad(glance, problem))
         yield glance
-    if anchor is not None and head.seq < anchor.seq:
-        raise _broken(where, verify((), anchor))
+    verdict = _ended(head, known)
+    if not verdict.ok:
+        raise _broken(where, verdict)
 
 
 def _glance(line: Line, head: Head) -> Glance:
@@ -125,6 +122,15 @@ def head_of(line: Line, where: str) -> Head:
 
 def _broken(where: str, verdict: Verdict) -> StorageError:
     return StorageError(f"{where}: record {verdict.seq}: {verdict.problem}", ADVICE)
+
+
+def _ended(head: Head, known: Iterable[Head]) -> Verdict:
+    """The verdict on a log that is sound up to `head` and ends there."""
+    last = max((anchor.seq for anchor in known), default=0)
+    if head.seq < last:
+        cut = f"the log ends at record {head.seq}, but record {last} is known to exist"
+        return Verdict(head.seq, head, head.seq + 1, cut)
+    return Verdict(head.seq, head)
 
 
 def _follow(head: Head, line: Line, known: Iterable[Head]) -> tuple[Head | None, str]:

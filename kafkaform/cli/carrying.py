@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from ..audit.chain import head_of, verify
+from ..audit.chain import trusted, verify
 from ..audit.event import Kind, state_body, timestamp
 from ..audit.index import Index
 from ..audit.journal import Journal
@@ -27,6 +27,7 @@ from ..state.model import State, new_state
 from .stores import Store
 from .workspace import lock_info, new_run_id, read_log, who
 
+PUSH = "state push"
 AT_ONCE = 1 << 20
 """Bytes of the log that are written together."""
 
@@ -40,7 +41,7 @@ def pull(source: Store, target: Store, clock: Clock, timeout: float) -> State:
                 f"{target.backend.location}: there is a state or a log already",
                 "Name a file that does not exist yet.",
             )
-        _copy(source, target, GENESIS)
+        _copy(source, target, GENESIS, GENESIS)
         target.backend.save(state, None)
     return state
 
@@ -50,18 +51,16 @@ def push(source: Store, target: Store, clock: Clock, timeout: float, *, force: b
 
     Raises UsageError for another state, Locked, StorageError.
     """
-    state, info = _state(source), _info("state push", clock)
+    state, info = _state(source), _info(PUSH, clock)
     with target.backend.lock(info, timeout, clock):
         target.backend.check_writable()
         loaded = target.backend.load()
         _refuse_other(state, loaded.state, target, force=force)
-        _copy(source, target, _end(target))
+        _copy(source, target, *_end(target, loaded.state))
         journal = Journal(target.sink, clock, info.run, who(), state.lineage)
         before = loaded.state or new_state(state.lineage)
         later = replace(before, serial=max(before.serial, state.serial))
-        body = state_body(
-            later.serial + 1, loaded.version or "", "state push", touched(before, state)
-        )
+        body = state_body(later.serial + 1, loaded.version or "", PUSH, touched(before, state))
         record = journal.write(Kind.STATE, body)
         anchored = with_head(state, Head(record.seq, record.hash))
         pushed = replace(anchored, serial=later.serial + 1)
@@ -105,23 +104,32 @@ def _refuse_other(new: State, old: State | None, target: Store, *, force: bool) 
 # ── the log ─────────────────────────────────────────────────────────────────────────────
 
 
-def _end(target: Store) -> Head:
-    line = target.sink.last()
-    return head_of(line, target.sink.location) if line is not None else GENESIS
+def _end(target: Store, saved: State | None) -> tuple[Head, Head]:
+    """Where the log that is written ends, without the records of pushes that were cut off before
+    they saved their state, and with them."""
+    known = saved.audit_head.seq if saved and saved.audit_head else 0
+    end = whole = GENESIS
+    for record in trusted(target.sink.lines(), target.sink.location):
+        whole = Head(record.seq, record.hash)
+        cut_off = record.kind == Kind.STATE and record.body["reason"] == PUSH
+        if not (cut_off and record.seq > known):
+            end = whole
+    return end, whole
 
 
-def _copy(source: Store, target: Store, there: Head) -> None:
-    """Append what the log of `target`, which ends at `there`, lacks. Raises UsageError if it goes
-    on otherwise than the source."""
-    result = verify(source.sink.lines(), there if there.seq else None)
-    if not result.ok:
+def _copy(source: Store, target: Store, end: Head, whole: Head) -> None:
+    """Append what the log of `target` lacks. Raises UsageError if it goes on otherwise than the
+    source, pushes of the same that were cut off aside."""
+    result = verify(source.sink.lines(), end if end.seq else None)
+    if not result.ok or (end != whole and result.head != end):
+        told = f"record {result.seq}: {result.problem}" if not result.ok else f"record {whole.seq}"
         raise UsageError(
             f"the log at {target.sink.location} goes on otherwise than {source.sink.location}: "
-            f"record {result.seq}: {result.problem}",
+            f"{told}",
             "Something was applied there meanwhile. `kafkaform state pull` gets what is there now.",
         )
-    target.sink.set_aside(there.seq + 1)
-    for lines in _portions(source.sink.lines(), there.seq):
+    target.sink.set_aside(whole.seq + 1)
+    for lines in _portions(source.sink.lines(), end.seq):
         target.sink.append(lines)
 
 

@@ -4,7 +4,7 @@ leaves out, so that one configuration serves every place that it is applied from
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from ..core.dataclass import replace
@@ -37,6 +37,18 @@ def value_of(attribute: Attribute, source: str, text: str | None) -> Value:
     return text
 
 
+def misread(attribute: Attribute, source: str, text: str) -> Iterator[Diagnostic]:
+    """Why a text is no value of the attribute: `yes` is not `true`, and must not become false."""
+    known = ("true", "false") if attribute.type == BOOL else attribute.choices
+    said = text.strip().lower() if attribute.type == BOOL else text
+    if known and said not in known:
+        yield Diagnostic(
+            Severity.ERROR,
+            f"the environment variable {source} has a value that {attribute.name} cannot have",
+            advice=f"It is one of: {', '.join(map(str, known))}.",
+        )
+
+
 def completed(info: ProviderInfo, environ: Mapping[str, str], *, offline: bool) -> ProviderInfo:
     """The provider, whose blocks need not say what the environment does. offline: nobody
     connects, so nothing has to be said at all."""
@@ -52,16 +64,17 @@ def _completed(
     instance: str,
     config: FrozenMap,
 ) -> tuple[FrozenMap, tuple[tuple[str, Diagnostic], ...]]:
-    given = {
-        name: value_of(one, variable(instance, name), environ[variable(instance, name)])
-        for name, one in schema.attributes.items()
-        if config.get(name) == one.default and environ.get(variable(instance, name))
-    }
-    whole = FrozenMap({**config, **given})
-    missing = [n for n, one in schema.attributes.items() if one.required and whole.get(n) is None]
-    if offline:
-        return whole, ()
-    return whole, tuple((name, _missing(instance, schema.attributes[name])) for name in missing)
+    given: dict[str, Value] = {}
+    faults: list[tuple[str, Diagnostic]] = []
+    for name, one in schema.attributes.items():
+        source = variable(instance, name)
+        text = environ.get(source)
+        if text and config.get(name) == one.default:
+            given[name] = value_of(one, source, text)
+            faults += ((name, fault) for fault in misread(one, source, text))
+        elif one.required and config.get(name) is None:
+            faults.append((name, _missing(instance, one)))
+    return FrozenMap({**config, **given}), () if offline else tuple(faults)
 
 
 def _missing(instance: str, attribute: Attribute) -> Diagnostic:

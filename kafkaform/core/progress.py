@@ -10,7 +10,8 @@ from .dataclass import dataclass
 @dataclass(frozen=True, slots=True)
 class Progress:
     """task: stable id of one bar; label: what is going on; total: None = not known yet;
-    unit: "topics", "bytes", "steps"; done and finished move the bar."""
+    unit: "topics", "bytes", "steps"; done and finished move the bar; even: its parts take about
+    as long as each other, so the pace so far tells how long the rest takes."""
 
     task: str
     label: str
@@ -18,6 +19,7 @@ class Progress:
     total: int | None
     unit: str = ""
     finished: bool = False
+    even: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
+from rich.table import Column
 from rich.text import Text
 
 from ..core import progress as events
@@ -111,7 +112,7 @@ def _bars(console: Console) -> Progress:
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=30),
-        Amount(),
+        Amount(Column(no_wrap=True)),  # the bar gives way first
         console=console,
         transient=True,
         redirect_stdout=False,
@@ -171,7 +172,7 @@ class Pace:
         """`, about 40 s left`; nothing while that would be a guess, or where it is soon over."""
         now = self._clock.monotonic()
         first, begun = self._begun.setdefault(event.task, (event.done, now))
-        if event.total is None or event.finished:
+        if event.total is None or event.finished or not event.even:
             return ""
         done, rest = event.done - first, event.total - event.done
         if done <= ENOUGH * (event.total - first) or now <= begun:

@@ -3,14 +3,18 @@ record at which it has to be found."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from kafkaform.audit.chain import seal, verify
-from kafkaform.audit.event import decode, encode
+from kafkaform.audit.event import Kind, decode, encode
+from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.core.head import GENESIS, Head
+from kafkaform.core.value import FrozenMap
 
-from .story import MemorySink, tell
+from .story import LINEAGE, MemorySink, journal, tell
 
 Lines = Sequence[bytes]
 
@@ -88,7 +92,6 @@ def lost_bytes(lines: Lines, places: Iterable[int]) -> Iterator[Edit]:
     data = text(lines)
     for place in places:
         record = data.count(b"\n", 0, place) + 1
-        # Of the same bytes in a row nobody can tell which one is gone.
         yield Edit(f"without {place}", data[:place] + data[place + 1 :], record)
         # A line break too many is an empty record after the one that it ends.
         more = record + (data[place : place + 1] == b"\n")
@@ -159,3 +162,28 @@ def _rewritten(lines: Lines) -> Iterator[Edit]:
             head = Head(new.seq, new.hash)
         for length in (len(lines), len(lines) + 1):
             yield Edit(f"anew from {start + 1}", text(forged[:length]), len(lines))
+
+
+# ── crashes ─────────────────────────────────────────────────────────────────────────────
+
+
+def crashed(folder: Path, lines: Lines, places: Iterable[int]) -> Found:
+    """The file ends at each of these bytes, and another run goes on: what was whole is there, what
+    was torn is kept aside, and the chain holds from the first record to the new one."""
+    data, number, missed = text(lines), 0, []
+    for place in places:
+        number += 1
+        whole = data.count(b"\n", 0, place)
+        here = folder / str(place)
+        here.mkdir()
+        sink = LocalSink(here / "log.jsonl")
+        sink.path.write_bytes(data[:place])
+        before = verify(sink.lines())
+        journal(sink, "next").write(Kind.STATE, FrozenMap(lineage=LINEAGE))
+        after = verify(sink.lines(), before.head if whole else None)
+        torn = len(data[:place].rpartition(b"\n")[2])
+        kept = sum(file.stat().st_size for file in here.glob(".kafkaform/torn-*"))
+        if (before.records, after.seq, kept) != (whole, None, torn):
+            missed.append(f"crashed at {place}: {before}, then {after}, {kept} of {torn} kept")
+        shutil.rmtree(here)
+    return Found(number, tuple(missed))

@@ -10,7 +10,7 @@ import pytest
 from . import lanes
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def town(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[lanes.Town]:
     """The run's broker, on which each lane has names of its own."""
     scratch = tmp_path_factory.mktemp("crashes")

@@ -140,7 +140,7 @@ def tasks(lane: Lane, random: Random, starts: int, tally: Tally) -> list[Task]:
     for first in firsts(calls, random, starts):
         points += every(counted(lane, first), first)
     found: list[Task] = [partial(strike, point=point, tally=tally) for point in points]
-    torn = torn_outcome(lane, calls)
+    torn = torn_outcome(lane.renewed(), calls)  # whose objects nobody touches afterwards
     found += [partial(cut, torn=torn, at=at, tally=tally) for at in range(1, torn.length, CUT_STEP)]
     if traced.installed():
         system = outside(lane)

@@ -17,7 +17,7 @@ from .figures import Figures
 SEED = int(os.environ.get("KAFKAFORM_CRASH_SEED", "20260101"))
 SECONDS = float(os.environ.get("KAFKAFORM_CRASH_SECONDS", "inf"))
 """After which no further point is begun: for machines that others use too."""
-LANES, STARTS = 8, 2
+LANES, STARTS = 10, 2
 
 
 def run(scale: float) -> Figures:
