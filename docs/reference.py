@@ -535,6 +535,11 @@ PAGES: Mapping[str, Page] = {
         rules=(
             'A secret attribute takes `secret_env("NAME")`, `secret_file("PATH")` or a '
             "sensitive variable, and no literal. It is read before connecting and never stored.",
+            "What a block leaves out comes from the environment: "
+            "`KAFKAFORM_KAFKA_BOOTSTRAP_SERVERS` for `bootstrap_servers`, "
+            "`KAFKAFORM_KAFKA_EU_SASL_PASSWORD` for the password of the alias `eu`: "
+            "[connections from the environment]"
+            "(../commands.md#connections-from-the-environment).",
             "With a user name and nothing said about TLS the protocol is SASL_SSL: a password "
             "does not travel in the clear by omission. TLS is always verified.",
             '`sasl_mechanism = "oauthbearer"` logs in with a token: from `sasl_token_url` by the '
