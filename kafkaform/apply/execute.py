@@ -79,7 +79,8 @@ def execute(run: Run) -> Report:
     why = stopped.message if stopped else "it was not reached"
     for step_id, pair in pairs.items():
         results.setdefault(step_id, Result(*pair, skipped(step_id, why)))
-    return Report(tuple(results[step_id] for step_id in pairs), stopped=stopped, work=work)
+    report = Report(tuple(results[step_id] for step_id in pairs), stopped=stopped, work=work)
+    return report if report.complete else replace(report, stopped=stopped or run.stop.error())
 
 
 def _pairs(plan: Plan) -> Iterator[tuple[Change, Step]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -23,9 +23,11 @@ ADVICE = "Run the same command again: it recovers what was in flight and goes on
 
 @dataclass(slots=True)
 class Stop:
-    """Whether somebody asked to stop. requested: the signal number of the first ask."""
+    """Whether somebody asked to stop. requested: the signal number of the first ask; heard: called
+    then, from a signal handler."""
 
     requested: int | None = None
+    heard: Callable[[], None] = lambda: None
     _at_once: int | None = None
     _writing: bool = False
 
@@ -33,6 +35,7 @@ class Stop:
         """First time: remember. Second time: raise Interrupted out of whatever waits."""
         if self.requested is None:
             self.requested = number
+            self.heard()
             return
         self._at_once = number
         if not self._writing:
@@ -50,10 +53,16 @@ class Stop:
         if self._at_once is not None:
             raise Interrupted(SECOND, ADVICE, self._at_once)
 
+    def error(self) -> Interrupted | None:
+        """What a run ends with that somebody asked to stop."""
+        if self.requested is None:
+            return None
+        return Interrupted("stopped at a signal", ADVICE, self.requested)
+
     def check(self) -> None:
         """Raise Interrupted if somebody asked; called before each intent."""
-        if self.requested is not None:
-            raise Interrupted("stopped at a signal", ADVICE, self.requested)
+        if (error := self.error()) is not None:
+            raise error
 
     def sleep(self, clock: Clock, seconds: float) -> None:
         """Sleep, but not on when somebody asks to stop. Raises Interrupted then."""

@@ -16,10 +16,11 @@ from .console import Console
 from .hooks import no_core_dumps, tell_faults
 from .outlet import fenced
 from .quick import understood
-from .signals import Ended, end_on_signals
+from .signals import SIGNALS, Ended, end_on_signals, leave, within
 
 GARBAGE = 20_000
 """New objects before the collector looks for garbage; Python's own number is 700."""
+INTERRUPTED = frozenset(128 + number for number in SIGNALS)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -29,7 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     tell_faults()
     no_core_dumps()
     end_on_signals()
-    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+    code = run(sys.argv[1:] if arguments is None else arguments)
+    if code in INTERRUPTED:
+        leave(code)
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -43,16 +47,22 @@ def _ended(arguments: Sequence[str]) -> int:
     try:
         return _dispatched(arguments, console)
     except Ended as ended:
-        console.note("\nInterrupted; no request was under way.")
-        return ended.exit_code
+        return _interrupted(ended, console)
     except KafkaformError as error:
         console.diagnostics(error.diagnostics)
         return exit_code(error)
     except Exception as error:  # noqa: BLE001  # the last line of defence: a fault of ours
+        if (ended := within(error)) is not None:
+            return _interrupted(ended, console)
         from .fault import explained
 
         console.diagnostics((explained(error),))
         return 1
+
+
+def _interrupted(ended: Ended, console: Console) -> int:
+    console.note("\nInterrupted; nothing was being changed. Run the same command again.")
+    return ended.exit_code
 
 
 def _dispatched(arguments: Sequence[str], console: Console) -> int:

@@ -60,6 +60,7 @@ from .choosing import choose, resumed
 from .configuration import recorded_outputs
 from .planning import refuse_if_blocked
 from .scene import Applied, Ask, Scene, Screen
+from .signals import Unsent, tell_finishing, unsent
 from .workspace import (
     Workspace,
     commit_of,
@@ -74,6 +75,11 @@ from .workspace import (
 
 NAMED = 5
 """How many objects an error names."""
+AGAIN = "Run the same command again."
+RECOVERING = (
+    "interrupted while finding out what earlier runs left open; what was found is recorded, and "
+    "nothing was sent"
+)
 
 
 def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
@@ -81,7 +87,11 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
     went wrong while sending: that is in the report."""
     run = new_run_id()
     info = lock_info(run, ask.command, timestamp(space.clock.now()))
-    with space.backend.lock(info, ask.lock_timeout, space.clock) as lease:
+    _tell_of_waiting(space, ask, screen)
+    with (
+        unsent("interrupted before anything was sent", AGAIN) as mark,
+        space.backend.lock(info, ask.lock_timeout, space.clock) as lease,
+    ):
         space.backend.check_writable()
         space.sink.check_writable()
         loaded = space.backend.load()
@@ -94,10 +104,18 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
         journal.mend()
         ledger = Ledger(space.backend, journal, state, loaded.version, found.obligations)
         with connected(space, state, found, ask.instance) as sessions:
-            _let_settle(lease, found, sessions, space.clock, screen)
-            found = _recovered(space, ask, found, ledger, sessions, screen)
+            with unsent(RECOVERING, AGAIN):
+                _let_settle(lease, found, sessions, space.clock, screen)
+                found = _recovered(space, ask, found, ledger, sessions, screen)
             scene = Scene(space, ask, screen, sessions, ledger, found, before.lineage, lease)
-            return _apply(scene)
+            return _apply(scene, mark)
+
+
+def _tell_of_waiting(space: Workspace, ask: Ask, screen: Screen) -> None:
+    """Who waits for a lock should know, and for whom."""
+    holder = space.backend.holder() if ask.lock_timeout > 0 else None
+    if holder is not None:
+        screen.progress(Message(f"Waiting up to {ask.lock_timeout:g} s for the lock of {holder}"))
 
 
 def _let_settle(
@@ -161,7 +179,7 @@ def _some(results: Sequence[Result]) -> str:
     return f"{named} and {more:,} more" if more > 0 else named
 
 
-def _apply(scene: Scene) -> Applied:
+def _apply(scene: Scene, mark: Unsent) -> Applied:
     run, ask = scene.ledger.journal.run, scene.ask
     chosen = choose(scene)
     plan = chosen.plan
@@ -178,8 +196,9 @@ def _apply(scene: Scene) -> Applied:
     refuse_exposed(plan)
     verdicts = _dry_run(scene, plan, chosen.done)
     _begin(scene, plan, how, verdicts)
-    stop = Stop()
+    stop = Stop(heard=tell_finishing)
     with listening(stop):
+        mark.over = True
         job = Run(
             plan,
             scene.sessions,

@@ -10,8 +10,11 @@ from typing import Any, TypeAlias
 Command: TypeAlias = Callable[..., Any]
 
 
-def takes(name: str, make: Callable[..., Any]) -> Callable[[Command], Command]:
+def takes(
+    name: str, make: Callable[..., Any], *, first: bool = False
+) -> Callable[[Command], Command]:
     """Give a command the flags of `make`, and what that makes of them as its parameter `name`.
+    first: help lists them before the command's own.
 
     Typer reads flags from signatures, so the command gets the one of both functions together.
     """
@@ -26,8 +29,9 @@ def takes(name: str, make: Callable[..., Any]) -> Callable[[Command], Command]:
             return function(**{name: made}, **given)
 
         kept = [item for item in own.parameters.values() if item.name != name]
-        every = [item.replace(kind=item.KEYWORD_ONLY) for item in (*kept, *flags.values())]
-        command.__signature__ = own.replace(parameters=every)  # type: ignore[attr-defined]
+        ordered = (*flags.values(), *kept) if first else (*kept, *flags.values())
+        every = [item.replace(kind=item.KEYWORD_ONLY) for item in ordered]
+        command.__signature__ = own.replace(parameters=every)  # type: ignore[attr-defined]  # PEP 362
         command.__annotations__ = {}
         return command
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from typing import Any
 
 from typer.core import TyperGroup
 
+from kafkaform_providers.kafka.acls import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
 from kafkaform_providers.kafka.broker_keys import Mode, broker_keys
 from kafkaform_providers.kafka.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
+from kafkaform_providers.kafka.config_story import ENTITIES
 from kafkaform_providers.kafka.describe_configs import ENTITY_TYPES
 from kafkaform_providers.kafka.describe_source import Wanted
 from kafkaform_providers.kafka.quotas import QUOTA_KEYS
@@ -43,10 +46,32 @@ OPERANDS: Mapping[tuple[str, str], str] = {
     ("alter", "topic"): "topics",
     ("alter", "broker"): "brokers",
     ("alter", "user"): "users",
+    ("alter", "client"): "clients",
+    ("alter", "ip"): "addresses",
     ("alter", "group"): "groups",
     ("alter", "client-metrics"): "client-metrics",
 }
 """Command -> what its operands name."""
+
+VALUES: Mapping[str, str] = {
+    "--principal": "principals",
+    "--super-user": "principals",
+    "--user-principal": "principals",
+    "--user": "users",
+    "--client-id": "clients",
+    "--ip": "addresses",
+    "--topic": "topics",
+    "--group": "groups",
+}
+"""Flag -> what its value names; `--name` names what its command is about."""
+
+WORDS: Mapping[str, Iterable[str]] = {
+    "--entity-type": tuple(ENTITY_TYPES),
+    "--operation": tuple(OPERATIONS),
+    "--permission": tuple(PERMISSIONS),
+    "--resource-type": tuple(RESOURCE_TYPES),
+}
+"""Flag -> the words that it takes."""
 
 KEYS: Mapping[str, Callable[[], Iterable[str]]] = {
     "topic": lambda: TOPIC_KEYS,
@@ -119,23 +144,34 @@ class Completer:
             return ()
         if text.startswith("-"):
             return _flags(command)
-        return self._values(path, words)
+        if _wants_value(command, words[-1]):
+            return self._values(path, words)
+        explained = path == ("explain", "config")
+        found = self._explained(words[2:]) if explained else self.names(OPERANDS.get(path, ""))
+        return found or _flags(command)
+
+    def _explained(self, words: Sequence[str]) -> Sequence[str]:
+        """The words of `explain config`: an entity, its name if it has one, a key."""
+        if not words:
+            return tuple(ENTITIES)
+        entity, rest = words[0], words[1:] if words[0] != "cluster" else ["", *words[1:]]
+        if not rest:
+            return self.names(OPERANDS.get(("alter", entity), ""))
+        keys = broker_keys if entity in ("broker", "cluster") else KEYS.get(entity, tuple)
+        return tuple(keys()) if len(rest) == 1 else ()
 
     def _values(self, path: tuple[str, str], words: list[str]) -> Iterable[str]:
-        """What a flag takes, or an operand names."""
-        last = words[-1]
-        if last == "--entity-type":
-            return tuple(ENTITY_TYPES)
-        if last == "--add-config":
+        """What a flag takes."""
+        flag = words[-1]
+        if flag in WORDS:
+            return WORDS[flag]
+        if flag == "--add-config":
             return (f"{key}=" for key in KEYS.get(path[1], tuple)())
-        if last == "--delete-config":
+        if flag == "--delete-config":
             return KEYS.get(path[1], tuple)()
-        if last == "--entity-name":
-            at = words.index("--entity-type") + 1 if "--entity-type" in words else len(words)
-            return self.names(words[at] if at < len(words) else "topics")
-        if last == "--user":
-            return self.names("users")
-        return self.names(OPERANDS.get(path, ""))
+        if flag in ("--entity-name", "--name"):
+            return self.names(_described(path[1], words))
+        return self.names(VALUES.get(flag, ""))
 
     def names(self, of: str) -> tuple[str, ...]:
         """The names that the cluster has now, as far as they can be typed; asked for again after
@@ -158,6 +194,18 @@ class Completer:
         return found
 
 
+def _wants_value(command: Any, flag: str) -> bool:
+    return any(flag in parameter.opts and not parameter.is_flag for parameter in command.params)
+
+
+def _described(what: str, words: Sequence[str]) -> str:
+    """What `describe` is to tell of: for `configs` the --entity-type, topics if there is none."""
+    if what != "configs":
+        return what
+    kinds = [kind for flag, kind in pairwise(words) if flag == "--entity-type"]
+    return kinds[-1] if kinds else "topics"
+
+
 _Ask = Callable[[str, Wanted], FrozenMap]
 
 
@@ -169,10 +217,35 @@ def _entities(entity_type: str) -> Callable[[_Ask], Iterable[str]]:
     return names
 
 
+def _limited(part: str) -> Callable[[_Ask], Iterable[str]]:
+    """Names in the entities of quotas; the default has none."""
+
+    def names(ask: _Ask) -> Iterable[str]:
+        found = (row["entity"].get(part) for row in ask("quotas", Wanted())["quotas"])
+        return [name for name in found if name is not None]
+
+    return names
+
+
+def _users(ask: _Ask) -> Iterable[str]:
+    """Those with a password and those with a limit."""
+    with_password = (row["name"] for row in ask("users", Wanted())["users"])
+    return {*with_password, *_limited("user")(ask)}
+
+
+def _principals(ask: _Ask) -> Iterable[str]:
+    """Those of ACLs, and the users."""
+    ruled = (row["acl_principal"] for row in ask("acls", Wanted())["acls"])
+    return {*ruled, *(f"User:{name}" for name in _users(ask))}
+
+
 _NAMES: Mapping[str, Callable[[_Ask], Iterable[str]]] = {
     "topics": lambda ask: (row["name"] for row in ask("topics", Wanted())["topics"]),
     "brokers": lambda ask: (str(row["id"]) for row in ask("brokers", Wanted())["brokers"]),
-    "users": lambda ask: (row["name"] for row in ask("users", Wanted())["users"]),
+    "users": _users,
+    "principals": _principals,
+    "clients": _limited("client-id"),
+    "addresses": _limited("ip"),
     "groups": _entities("groups"),
     "client-metrics": _entities("client-metrics"),
 }

@@ -76,6 +76,7 @@ def _columns() -> int:
     if chosen.isdecimal() and int(chosen):
         return int(chosen)
     try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
+        out = sys.__stdout__.fileno()  # type: ignore[union-attr]  # None is caught below
+        return os.get_terminal_size(out).columns
     except (AttributeError, ValueError, OSError):  # no standard output, closed, or no terminal
         return DEFAULT_WIDTH

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import groupby
 
 import typer
 
@@ -38,7 +39,7 @@ _WITHOUT_ASKING = {
 }
 _ALTER_WITHOUT_ASKING = "Use --auto-approve."
 _FEW = 5
-"""How many recovered steps that ended alike are told one by one."""
+"""How many steps that ended alike are told one by one."""
 
 
 @dataclass(slots=True)
@@ -100,8 +101,11 @@ class TextScreen:
         self._late(report.invisible)
 
     def _late(self, late: tuple[Invisible, ...]) -> None:
-        for item in late:
-            self.note(f"{inline(item.address)}: applied, not yet visible on broker {item.node}.")
+        for node, many in groupby(sorted(late, key=lambda item: item.node), lambda item: item.node):
+            names = [inline(item.address) for item in many]
+            shown = names if len(names) <= _FEW else [count(len(names), "object")]
+            for name in shown:
+                self.note(f"{name}: applied, not yet visible on broker {node}.")
 
     def outputs(self, outputs: tuple[Output, ...]) -> None:
         pass

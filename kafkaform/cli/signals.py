@@ -5,11 +5,22 @@ While requests leave, `apply.stop` listens instead and finishes the batch in fli
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
+from ..core.dataclass import dataclass
+from ..core.errors import Interrupted
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+FINISHING = "Interrupted: finishing what is under way. Interrupt again to stop at once."
+AT_ONCE = "Interrupted again: stopped at once. Run the same command again."
+_SHOW_CURSOR = b"\x1b[?25h"
+_OVER_THIS_LINE = b"\r\x1b[2K"
 
 
 class Ended(BaseException):
@@ -24,11 +35,71 @@ class Ended(BaseException):
         return 128 + self.number
 
 
+@dataclass(slots=True)
+class Unsent:
+    """over: from now on something may have been sent."""
+
+    over: bool = False
+
+
 def end_on_signals() -> None:
-    """From now on both signals raise Ended."""
+    """From now on the first of both signals raises Ended, and another one ends the process."""
     for number in SIGNALS:
         signal.signal(number, _end)
 
 
+@contextmanager
+def unsent(message: str, advice: str) -> Iterator[Unsent]:
+    """An end inside is told in these words, until it is over. Raises Interrupted then."""
+    mark = Unsent()
+    try:
+        yield mark
+    except Ended as ended:
+        if mark.over:
+            raise
+        raise Interrupted(message, advice, ended.number) from None
+
+
+def within(error: BaseException) -> Ended | None:
+    """The end that this error comes from: compiled code that is interrupted raises one of its own
+    (SystemError)."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, Ended):
+        seen = seen.__cause__ or seen.__context__
+    return seen
+
+
+def leave(code: int) -> NoReturn:
+    """End the process without waiting for threads that wait for answers."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
+
+
+def tell_finishing() -> None:
+    """Say at the first signal that it has come, whoever is drawing: handlers must take no locks."""
+    here = _OVER_THIS_LINE if _at_terminal() else b""
+    _write(here + FINISHING.encode() + b"\n")
+
+
 def _end(number: int, frame: FrameType | None) -> NoReturn:
+    for each in SIGNALS:
+        signal.signal(each, _end_at_once)
     raise Ended(number)
+
+
+def _end_at_once(number: int, frame: FrameType | None) -> NoReturn:
+    """Connections and threads that are being closed may take longer than anybody waits."""
+    here = _SHOW_CURSOR + _OVER_THIS_LINE if _at_terminal() else b""
+    _write(here + AT_ONCE.encode() + b"\n")
+    os._exit(128 + number)
+
+
+def _at_terminal() -> bool:
+    return sys.__stderr__ is not None and sys.__stderr__.isatty()
+
+
+def _write(data: bytes) -> None:
+    with suppress(OSError):  # nobody reads it any more
+        os.write(2, data)

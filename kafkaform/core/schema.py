@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from .dataclass import dataclass, field
 from .value import EMPTY, FrozenMap, Value
@@ -82,13 +83,17 @@ def object_of(fields: Mapping[str, Type], optional: Mapping[str, Value] | None =
     return Type("object", fields=FrozenMap(fields), optional=FrozenMap(optional or {}))
 
 
+Refuses = Callable[[Any], Iterable[tuple[str, str]]]
+
+
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """required: must be given; computed: the server sets it (legal in outputs only, never in
     arguments); secret: takes a secret reference and nothing else; sensitive: shown as
-    `(sensitive)`; whole: integers only; aliases: other names that mean the same; policy: in a
-    provider block, says how to work and not where and as whom to connect, so that the author of
-    a pull request may say it (`--untrusted`)."""
+    `(sensitive)`; whole: integers only; refuses: yields what no system takes of a value, each as
+    (summary, advice); aliases: other names that mean the same; policy: in a provider block, says
+    how to work and not where and as whom to connect, so that the author of a pull request may
+    say it (`--untrusted`)."""
 
     name: str
     type: Type
@@ -100,6 +105,7 @@ class Attribute:
     whole: bool = False
     default: Value = None
     choices: tuple[str, ...] = ()
+    refuses: Refuses | None = None
     aliases: tuple[str, ...] = ()
     policy: bool = False
 

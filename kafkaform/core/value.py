@@ -63,7 +63,7 @@ class SecretRef:
 
 
 # A recursive alias cannot be written with |.
-Value = Union[None, bool, int, Decimal, str, tuple["Value", ...], FrozenMap, SecretRef]  # noqa: UP007
+Value = Union[None, bool, int, Decimal, str, tuple["Value", ...], FrozenMap, SecretRef]  # noqa: UP007  # strings know no |
 
 
 def freeze(value: Any) -> Value:

@@ -9,13 +9,14 @@ from ..core.diagnostics import Diagnostic
 from ..core.schema import Attribute, ObjectSchema, Type
 from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 from ..syntax import nodes
-from ..syntax.nodes import Block, Body, Expression
+from ..syntax.nodes import Block, Body
 from .blocks import Spot, header
 from .bounds import looking
 from .code import Code, Context, Env
 from .convert import convert, lower
 from .dynamic import Each, compile_dynamic, describe_key, iterations
 from .faults import ConvertFault, Deferred, EvalError, Place, Poisoned, as_diagnostic, error, near
+from .judged import judged
 from .types import describe
 from .values import (
     FIELDS,
@@ -304,17 +305,7 @@ def _argument(argument: Argument, value: Val) -> Value:
         _refuse_sealed(value, attribute, place)
     fitted = fit(value, attribute.type, place, f'"{argument.node.name}"')
     result = drop_nulls(fitted, attribute.type)
-    if attribute.whole:
-        _check_whole(result, attribute, place, hidden)
-    if attribute.choices and result is not None and result not in attribute.choices:
-        choices = ", ".join(attribute.choices)
-        raise EvalError(
-            place,
-            f'"{argument.node.name}" is one of {choices}',
-            "" if hidden else f'It cannot be "{result}".',
-            "" if hidden else near(str(result), attribute.choices),
-        )
-    return result
+    return judged(result, attribute, argument.node.name, place, hidden)
 
 
 _PLAIN = (str, int, bool)
@@ -387,14 +378,3 @@ def drop_nulls(value: Val, kind: Type) -> Value:
         kept = {n: v for n, v in value.fields.items() if not isinstance(unmark(v)[0], Null)}
         return FrozenMap({name: drop_nulls(kept[name], element) for name in sorted(kept)})
     return lower(value)
-
-
-def _check_whole(value: Value, attribute: Attribute, place: Expression, hidden: bool) -> None:
-    if isinstance(value, tuple):
-        for item in value:
-            _check_whole(item, attribute, place, hidden)
-    elif isinstance(value, FrozenMap):
-        _check_whole(tuple(value.values()), attribute, place, hidden)
-    elif value is not None and not isinstance(value, int):
-        shown = "" if hidden else f"It is {value}."
-        raise EvalError(place, f'"{attribute.name}" must be a whole number', shown)

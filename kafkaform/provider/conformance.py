@@ -15,6 +15,7 @@ by its fixture's declaration alone, with the reason (`fitting`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeVar
 
 from ..core.change import Action, Change, Evidence, Outcome, OutcomeStatus
@@ -24,7 +25,7 @@ from ..core.errors import KafkaformError
 from ..core.resource import Absent, CoverageKind, Depth, Failed, FaultClass, Hidden, Observed
 from ..core.value import EMPTY, FrozenMap
 from .queries import a_query_answers_as_its_schema_says, a_query_does_not_guess
-from .workbench import Bench, Edit, Fixture, agrees, require, require_fault, require_sound
+from .workbench import Bench, Edit, Fixture, Question, agrees, require, require_fault, require_sound
 
 Check = Callable[[Fixture], None]
 
@@ -282,7 +283,7 @@ def after_close_nothing_happens(fixture: Fixture) -> None:
         outcomes = _quietly(lambda: list(closed.session.apply(batch, fixture.secrets)))
         require(all(o.status is OutcomeStatus.FAILED for o in outcomes), f"{outcomes}")
         for question in fixture.questions:
-            told = _quietly(lambda q=question: [closed.query(q, attributes)])  # type: ignore[misc]
+            told = _quietly(partial(_asked, closed, question, attributes))
             require(not told, f"a closed session answered {told}")
         require(isinstance(bench.read([identity])[identity], Absent), "a closed session wrote")
 
@@ -338,6 +339,10 @@ def _harmless(bench: Bench, attributes: FrozenMap, before: Observed) -> Iterator
 
 
 T = TypeVar("T")
+
+
+def _asked(closed: Bench, question: Question, arguments: FrozenMap) -> list[FrozenMap]:
+    return [closed.query(question, arguments)]
 
 
 def _quietly(call: Callable[[], list[T]]) -> list[T]:

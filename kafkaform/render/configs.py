@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from ..core.value import FrozenMap
+from .documents import fitted
 from .text import inline, table
 
 WIDTH = 96
@@ -13,12 +14,13 @@ SENSITIVE = "(sensitive)"
 _HEADER = ["", "SOURCE", "CONFIG", "VALUE"]
 
 
-def lines(document: FrozenMap) -> Iterator[str]:
-    """The explanation of one config, line by line; what comes from the cluster is neutralised."""
+def lines(document: FrozenMap, width: int | None = None) -> Iterator[str]:
+    """The explanation of one config, line by line; what comes from the cluster is neutralised.
+    width: of the terminal, None for a pipe."""
     name = f" {document['name']}" if document["name"] else ""
     yield f"{inline(document['key'])} of {inline(document['entity'] + name)}"
     yield ""
-    yield from table([_HEADER, *(_row(each) for each in _levels(document))])
+    yield from table(fitted([_HEADER, *(_row(each) for each in _levels(document))], width))
     yield ""
     if not any(level["wins"] for level in document["levels"]):
         yield "Nothing sets it, and it has no default."
@@ -29,7 +31,7 @@ def lines(document: FrozenMap) -> Iterator[str]:
         yield "Its value is never told."
     if document["documentation"]:
         yield ""
-        yield from textwrap.wrap(inline(document["documentation"]), WIDTH)
+        yield from textwrap.wrap(inline(document["documentation"]), min(WIDTH, width or WIDTH))
 
 
 def _levels(document: FrozenMap) -> Iterator[FrozenMap]:

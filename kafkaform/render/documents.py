@@ -6,11 +6,12 @@ A document is what `--json` prints: names in it are foreign, so each cell goes t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
 from ..core.canonical import number_text
 from ..core.value import FrozenMap
-from .text import cells, clip, count, inline, table
+from .text import cells, count, inline, table, wrapped
 
 Column = tuple[str, Callable[[FrozenMap], str]]
 NOTHING = "-"
@@ -70,7 +71,7 @@ def _table(
 
 
 def fitted(rows: list[list[str]], width: int | None) -> list[list[str]]:
-    """The rows with their widest column cut until a line fits."""
+    """The rows with their widest cells wrapped, into rows below, until a line fits."""
     if width is None or not rows:
         return rows
     widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
@@ -79,7 +80,13 @@ def fitted(rows: list[list[str]], width: int | None) -> list[list[str]]:
         widest = widths.index(max(widths))
         others = max((w for n, w in enumerate(widths) if n != widest), default=0)
         widths[widest] = max(NARROWEST, widths[widest] - excess, min(others, widths[widest] - 1))
-    return [[clip(text, widths[n]) for n, text in enumerate(row)] for row in rows]
+    return [list(line) for row in rows for line in _broken(row, widths)]
+
+
+def _broken(row: list[str], widths: list[int]) -> Iterable[tuple[str, ...]]:
+    """One row as several, so that no cell is wider than its column."""
+    parts = [wrapped(text, width) for text, width in zip(row, widths, strict=True)]
+    return zip_longest(*parts, fillvalue="")
 
 
 # ── kinds ───────────────────────────────────────────────────────────────────────────────

@@ -14,12 +14,26 @@ from ..plan.model import OutputChange, Plan, Unmanaged
 from .diagnostics import render_diagnostics
 from .lines import Line, brief, change_lines, changed_names, impact_text
 from .style import Paint
-from .text import ARROW, NOT_SET, SENSITIVE, count, inline, message, quote, table, value
+from .text import (
+    ARROW,
+    NOT_SET,
+    SENSITIVE,
+    cells,
+    count,
+    inline,
+    message,
+    quote,
+    spread,
+    table,
+    value,
+)
 from .view import COLUMNS, SINCE, Counts, Drift, Group, PlanView, view
 
 DRIFT_LIMIT = 20
 SHARED_BLOCK = 3
 """More changes than this that are blocked for one reason are listed under it, a line each."""
+DESTROYS_ALL = "This plan destroys everything that the state holds."
+DESTROYS_CHOSEN = "This plan destroys a part of what the state holds."
 _ALWAYS = frozenset({"destroy", "change", "create"})
 
 
@@ -36,7 +50,7 @@ def human(plan: Plan, *, colour: bool = False, width: int = 100, detail: bool = 
         _pending(seen.pending, paint),
         *(_group(group, seen, paint, detail) for group in seen.groups),
         _drift(seen.drift, paint, detail),
-        _outputs(seen.outputs, paint),
+        _outputs(seen.outputs, paint, width),
         _unmanaged(seen.unmanaged, paint),
         _warnings(seen, paint, width),
         _closing(seen, paint),
@@ -77,11 +91,12 @@ def _servers(servers: Value) -> str:
 
 
 def _partial(seen: PlanView, paint: Paint) -> Iterator[str]:
+    chosen = " ".join(map(inline, seen.partial))
     if seen.destroy:
-        yield paint("delete", "This plan destroys everything that the state holds.")
-    if seen.partial:
-        chosen = " ".join(map(inline, seen.partial))
-        yield paint("warning", f"Partial plan ({chosen})") + ": it does not show the rest."
+        yield paint("delete", DESTROYS_CHOSEN if chosen else DESTROYS_ALL)
+    if chosen:
+        left = "what it leaves out stays" if seen.destroy else "it does not show the rest"
+        yield paint("warning", f"Partial plan ({chosen})") + f": {left}."
 
 
 def _table(seen: PlanView, paint: Paint) -> Iterator[str]:
@@ -179,11 +194,27 @@ def _drift(drift: tuple[Drift, ...], paint: Paint, detail: bool) -> Iterator[str
             yield f"    … and {len(kind.changes) - len(shown):,} more (--json lists them all)"
 
 
-def _outputs(outputs: tuple[OutputChange, ...], paint: Paint) -> Iterator[str]:
+def _outputs(outputs: tuple[OutputChange, ...], paint: Paint, width: int) -> Iterator[str]:
     if outputs:
         yield paint("title", f"Outputs ({len(outputs)})")
     for change in outputs:
-        yield f"  {paint(_output_style(change), output_line(change))}"
+        line, style = output_line(change), _output_style(change)
+        lines = [line] if cells(line) + 2 <= width else _output_lines(change, width - 4)
+        yield from (f"  {paint(style, line)}" for line in lines)
+
+
+def _output_lines(change: OutputChange, width: int) -> Iterator[str]:
+    """`output_line` with collections over several lines."""
+    name, _, _ = output_line(change).partition(" = ")
+    sides = [side for side in (change.before, change.after) if side is not None]
+    for number, side in enumerate(sides):
+        lead = f"  {ARROW} " if number else f"{name} = "
+        shown = not (side.sensitive or side.deferred)
+        first, *rest = spread(side.value, width) if shown else (_output(side),)
+        yield lead + first
+        yield from (f"  {line}" for line in rest)
+    if change.after is None:
+        yield f"  {ARROW} {NOT_SET}"
 
 
 def output_line(change: OutputChange) -> str:

@@ -11,6 +11,7 @@ from .style import Paint
 from .text import inline, message, table
 
 APPLIED_LIMIT = 20
+SKIPPED_LIMIT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +71,18 @@ def apply_report(
 
 def apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
     """The table and a last line that counts, with a final newline. Applied changes are listed
-    only if they are few; all others always."""
+    only if they are few, of skipped ones the first; all others always."""
     paint = Paint(colour)
     rows = sorted(report.rows, key=lambda row: (STATUSES.index(row.status), row.address))
     tally = Counter(row.status for row in rows)
     few = tally[OutcomeStatus.APPLIED] <= APPLIED_LIMIT
     listed = [row for row in rows if few or row.status is not OutcomeStatus.APPLIED]
-    lines = [*_table(listed, paint), *([""] if listed else []), _last(rows, tally, paint)]
+    skipped = [row for row in listed if row.status is OutcomeStatus.SKIPPED]
+    rest = {*skipped[SKIPPED_LIMIT:]}
+    told = _table([row for row in listed if row not in rest], paint)
+    if rest:
+        told.append(f"  … and {len(rest):,} more that were skipped")
+    lines = [*told, *([""] if listed else []), _last(rows, tally, paint)]
     if report.run:
         lines.insert(-1, f"Run: {inline(report.run)}")
     if report.next:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os.path
 import re
+from collections.abc import Iterator
 from decimal import Decimal
 
 from ..core.canonical import dumps, number_text
@@ -109,6 +110,26 @@ def value(item: Value, limit: int = VALUE_LIMIT) -> str:
     return "[" + ", ".join(value(element, limit) for element in item) + "]"
 
 
+def spread(item: Value, width: int) -> Iterator[str]:
+    """`value`, over several lines if it is a collection that takes more than `width` columns."""
+    one = value(item)
+    if cells(one) <= width or not isinstance(item, FrozenMap | tuple):
+        yield one
+        return
+    if isinstance(item, FrozenMap):
+        begin, end, after = "{", "}", ""
+        parts = [(f"  {quote(key)} = ", item[key]) for key in sorted(item)]
+    else:
+        begin, end, after = "[", "]", ","
+        parts = [("  ", element) for element in item]
+    yield begin
+    for lead, part in parts:
+        first, *rest = spread(part, width - cells(lead) - len(after))
+        *lines, last = lead + first, *(f"  {line}" for line in rest)
+        yield from (*lines, last + after)
+    yield end
+
+
 def _reference(ref: SecretRef) -> str:
     """A secret as the configuration names it: `secret_env("NAME")`, `var.NAME`."""
     if ref.source == "variable":
@@ -164,6 +185,17 @@ def cells(text: str) -> int:
 def pad(text: str, width: int) -> str:
     """The text, filled with spaces to `width` columns."""
     return text + " " * (width - cells(text))
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of at most `width` columns, broken after blanks and commas if possible."""
+    lines = []
+    while cells(text) > width:
+        end = next(n for n in range(width, 0, -1) if n == 1 or cells(text[:n]) <= width)
+        good = max(text.rfind(mark, 0, end) for mark in " ,") + 1
+        lines.append(text[: good or end].rstrip(" "))
+        text = text[good or end :].lstrip(" ")
+    return [*lines, text]
 
 
 def table(rows: list[list[str]], right: frozenset[int] = frozenset()) -> list[str]:

@@ -39,11 +39,17 @@ class _Wrong(ValueError):
 
 
 def encode(state: State) -> bytes:
-    """The bytes of a state, with a final newline."""
+    """The bytes of a state, with a final newline. Raises StorageError for one that could not be
+    read again."""
     head = state.audit_head
-    rows = ",\n".join(canonical.dumps(_from_row(row)) for _, row in sorted(state.objects.items()))
+    anchor = FrozenMap(seq=head.seq, hash=head.hash) if head else None
+    try:
+        _sound(state, anchor)
+        rows = ",\n".join(_line(identity, row) for identity, row in sorted(state.objects.items()))
+    except _Wrong as error:
+        raise StorageError(f"the state contradicts itself: {error}", _UNSAVED) from None
     parts = {
-        "audit_head": canonical.dumps({"seq": head.seq, "hash": head.hash} if head else None),
+        "audit_head": canonical.dumps(anchor),
         "format": canonical.dumps(FORMAT),
         "kafkaform_version": canonical.dumps(state.kafkaform_version),
         "lineage": canonical.dumps(state.lineage),
@@ -59,6 +65,10 @@ def encode(state: State) -> bytes:
     return start + f'"checksum":"{checksum}",\n'.encode("ascii") + rest
 
 
+_UNSAVED = (
+    "That is a fault of kafkaform; please report it. The state stays as it was, and the audit log "
+    "has every outcome."
+)
 ADVICE = (
     "Do not repair it by hand. Previous versions are kept in .kafkaform/backups beside it: copy "
     "the last one over it, or restore the state from a backup of yours."
@@ -105,6 +115,27 @@ def _checksum(data: bytes) -> str:
 
 
 # ── to data ─────────────────────────────────────────────────────────────────────────────
+
+
+def _sound(state: State, anchor: FrozenMap | None) -> None:
+    members: dict[str, Value] = {
+        "kafkaform_version": state.kafkaform_version,
+        "lineage": state.lineage,
+        "serial": state.serial,
+        "objects": (),
+        "providers": state.providers,
+        "outputs": state.outputs,
+        "audit_head": anchor,
+    }
+    _obey(members, _STATE_RULES, "the state")
+
+
+def _line(identity: Identity, row: Row) -> str:
+    if identity != row.identity:
+        raise _Wrong(f"{identity} is recorded as {row.identity}")
+    data = _from_row(row)
+    _obey(data, _ROW_RULES, f"object {row.identity.kind} {row.identity.key}")
+    return canonical.dumps(data)
 
 
 def _from_row(row: Row) -> dict[str, Value]:
@@ -216,7 +247,7 @@ def _row(data: Value) -> Row:
     return Row(identity, **members)
 
 
-def _obey(data: FrozenMap, rules: Rules, whose: str) -> None:
+def _obey(data: Mapping[str, Value], rules: Rules, whose: str) -> None:
     for name, (rule, wanted) in rules.items():
         if not rule(data[name]):
             _refuse(whose, name, wanted)

@@ -310,7 +310,7 @@ TYPES: tuple[ResourceType, ...] = (
         "Dynamic configs of one broker, over those of the cluster and of its server.properties. "
         "The import id is the broker's id.",
         Attribute("broker_id", NUMBER, "Id of the broker.", required=True, whole=True),
-        _CONFIG,
+        replace(_CONFIG, refuses=config_rules.read_only_faults),
         _MODE,
         *_SECRETS,
     ),
@@ -318,7 +318,7 @@ TYPES: tuple[ResourceType, ...] = (
         DEFAULTS,
         "Dynamic configs that all brokers share, over those of their server.properties. "
         f'The import id is "{CLUSTER}".',
-        _CONFIG,
+        replace(_CONFIG, refuses=config_rules.read_only_faults),
         _MODE,
         *_SECRETS,
     ),

@@ -147,6 +147,14 @@ def _cannot_be_dynamic(key: str, known: BrokerKey) -> Faults:
         )
 
 
+def read_only_faults(config: Mapping[str, Value]) -> Faults:
+    """What no broker changes while it runs, so that no live config can be like that."""
+    for key, value in config.items():
+        known = broker_keys.find(key)
+        if value is not None and known is not None and known.mode is Mode.READ_ONLY:
+            yield from _cannot_be_dynamic(key, known)
+
+
 def _cannot_be_shared(key: str, known: BrokerKey) -> Faults:
     if known.mode in (Mode.BROKER, Mode.LISTENER):
         yield (

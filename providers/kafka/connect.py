@@ -24,6 +24,9 @@ from .tls import tls_context
 CLIENT_ID = "kafkaform"
 PATIENCE = 8.0
 """Seconds to wait for the first broker."""
+RECONNECT_MS = 1000
+"""At most so long a lost broker is left alone; kafka-python's own 30 s would hide for as long that
+it is back."""
 
 NATIVE_LOGGER = "kafkaform.native"
 _PARENTS = ("kafka", NATIVE_LOGGER)
@@ -94,6 +97,7 @@ def pure_config(settings: Settings) -> dict[str, Any]:
         "bootstrap_servers": list(settings.servers),
         "security_protocol": settings.protocol,
         "client_id": CLIENT_ID,
+        "reconnect_backoff_max_ms": RECONNECT_MS,
         **(login if settings.sasl else {}),
         **({"ssl_context": ssl_context(settings)} if settings.tls else {}),
     }

@@ -10,6 +10,7 @@ import logging
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -38,9 +39,17 @@ WINDOW = 1_000
 PATIENCE = 30.0
 """Seconds without any progress after which publishing is given up."""
 QUEUED, QUEUED_KILOBYTES = 10_000, 65_536
+BATCH = 65_536
+"""Bytes that travel together, if it is more than one record: a topic's limit is on what it gets at
+once, and one for small records must not refuse many of them."""
+_AFTERMATH = frozenset({KafkaError._FATAL, KafkaError._GAPLESS_GUARANTEE, KafkaError._PURGE_QUEUE})
 _ADVICE = {
     "UNKNOWN_TOPIC_OR_PART": "Declare it as a kafka_topic; it is never created by the way.",
-    "TOPIC_AUTHORIZATION_FAILED": "Grant Describe, Read and Write on the topic to this user.",
+    **dict.fromkeys(
+        # The latter is the answer to a producer that may write to no topic at all.
+        ("TOPIC_AUTHORIZATION_FAILED", "CLUSTER_AUTHORIZATION_FAILED"),
+        "Grant Describe, Read and Write on the topic to this user.",
+    ),
     "MSG_SIZE_TOO_LARGE": "Raise max.message.bytes of the topic, and run the command again.",
 }
 """librdkafka's name of the cause -> what to do."""
@@ -65,9 +74,14 @@ class Done:
     def delivered(self, number: int, error: KafkaError | None, _: Message) -> None:
         """librdkafka's delivery callback; it keeps the order."""
         if error is not None:
-            self.refused = self.refused or error
+            self.fail(error)
         elif self.refused is None:
             self.last = number
+
+    def fail(self, error: KafkaError) -> None:
+        """Keep the first cause. That nothing can be sent any more is none: it has one."""
+        if self.refused is None or self.refused.code() in _AFTERMATH:
+            self.refused = error
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +132,7 @@ def _standing(native: Mapping[str, Any], topic: str, key: str) -> tuple[int, int
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
             "allow.auto.create.topics": False,
+            "fetch.wait.max.ms": 50,  # most of the time there is nothing to wait for
         }
     )
     try:
@@ -161,6 +176,8 @@ def _numbers(
         if error is not None:
             if error.code() == KafkaError._PARTITION_EOF:
                 return
+            if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                continue  # its name is all that there is of a group: nothing is committed
             raise KafkaException(error)
         deadline = time.monotonic() + PATIENCE
         offset = message.offset()
@@ -190,6 +207,7 @@ def _sent(
     native: Mapping[str, Any], topic: str, partition: int, key: str, entries: Iterable[Entry]
 ) -> int:
     """The number of the last record that is there for certain, 0 if none was to be sent."""
+    done = Done()
     writer = Producer(
         {
             **native,
@@ -197,17 +215,17 @@ def _sent(
             "enable.idempotence": True,
             "enable.gapless.guarantee": True,
             "compression.type": "zstd",
+            "batch.size": BATCH,
             "queue.buffering.max.messages": QUEUED,
             "queue.buffering.max.kbytes": QUEUED_KILOBYTES,
             "delivery.timeout.ms": int(PATIENCE * 1000),
         }
     )
-    done = Done()
     for entry in entries:
         _queue(writer, topic, partition, key, entry, done)
         if done.refused is not None:
             break
-    left = _flushed(writer)
+    left = _flushed(writer, done)
     if done.refused is not None:
         raise _refused(topic, done.refused)
     if left:
@@ -218,33 +236,47 @@ def _sent(
     return done.last
 
 
-def _flushed(writer: Producer) -> int:
-    """How many records are left when all have arrived, or none does any more."""
-    left = writer.flush(PATIENCE)
-    while left and left > (now := writer.flush(PATIENCE)):
-        left = now
-    return left
-
-
 def _queue(
     writer: Producer, topic: str, partition: int, key: str, entry: Entry, done: Done
 ) -> None:
     while done.refused is None:
-        try:
-            writer.produce(
-                topic,
-                entry.value,
-                key,
-                partition,
-                on_delivery=partial(done.delivered, entry.number),
-                headers={NUMBER: str(entry.number)},
-            )
-            writer.poll(0)
-            return
-        except BufferError:  # as many as may wait are waiting
-            writer.poll(0.1)
-        except KafkaException as error:
-            done.refused = error.args[0]
+        with _fatal(done):
+            try:
+                writer.produce(
+                    topic,
+                    entry.value,
+                    key,
+                    partition,
+                    on_delivery=partial(done.delivered, entry.number),
+                    headers={NUMBER: str(entry.number)},
+                )
+                writer.poll(0)
+                return
+            except BufferError:  # as many as may wait are waiting
+                writer.poll(0.1)
+
+
+def _flushed(writer: Producer, done: Done) -> int:
+    """How many records are left when all have arrived, or none does any more."""
+    left, before = len(writer), len(writer) + 1
+    while done.refused is None and 0 < left < before:
+        left, before = 0, left
+        with _fatal(done):
+            left = writer.flush(PATIENCE)
+    return left
+
+
+@contextmanager
+def _fatal(done: Done) -> Iterator[None]:
+    """A fatal error is raised by whatever serves callbacks next: as itself, or out of a callback,
+    which then cannot end well."""
+    try:
+        yield
+    except (KafkaException, SystemError) as error:
+        cause = error.__cause__ if isinstance(error, SystemError) else error
+        if not isinstance(cause, KafkaException):
+            raise
+        done.fail(cause.args[0])
 
 
 def _refused(topic: str, error: KafkaError) -> KafkaformError:

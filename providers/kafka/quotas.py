@@ -261,6 +261,14 @@ def _faults(key: str, value: Value, entity: FrozenMap) -> rules.Faults:
         yield f"{key} = {value} is more than the broker takes", f"write at most {known.most}"
 
 
+def _limit_faults(config: FrozenMap) -> rules.Faults:
+    """What no entity can have: only its block knows which kind it is."""
+    for key, value in config.items():
+        known = QUOTA_KEYS.get(key)
+        if value is not None:
+            yield from _faults(key, value, FrozenMap({IP: None}) if known and known.ip else EMPTY)
+
+
 def _address_warnings(entity: FrozenMap) -> rules.Faults:
     name = entity.get(IP)
     try:
@@ -347,6 +355,7 @@ TYPE = ResourceType(
             "Limits by name: producer_byte_rate, consumer_byte_rate, request_percentage, "
             "controller_mutation_rate; for an ip connection_creation_rate. A live limit that is "
             "not in the map is shown and removed. A null leaves that limit as it is.",
+            refuses=_limit_faults,
         ),
         conflicts=CONFLICTS,
     ),

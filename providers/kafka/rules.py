@@ -100,17 +100,28 @@ def internal_warnings(name: str) -> Faults:
         yield f"{name} is an internal topic of Kafka", "make sure that this config may be changed"
 
 
-def count_faults(partitions: Value, replication_factor: Value, facts: Facts) -> Faults:
-    """Numbers that no cluster, or not this one, can provide."""
-    if isinstance(partitions, int) and partitions < 1:
+def partition_faults(partitions: int) -> Faults:
+    """A number of partitions that no topic can have."""
+    if partitions < 1:
         yield f"partitions is {partitions}; a topic has at least 1", "set partitions to 1 or more"
-    if not isinstance(replication_factor, int):
-        return
+
+
+def replica_faults(replication_factor: int) -> Faults:
+    """A number of replicas that no topic can have."""
     if not 1 <= replication_factor <= MAX_REPLICATION:
         yield (
             f"replication_factor is {replication_factor}; it must be 1 to {MAX_REPLICATION}",
             "set replication_factor to 1 or more",
         )
+
+
+def count_faults(partitions: Value, replication_factor: Value, facts: Facts) -> Faults:
+    """Numbers that no cluster, or not this one, can provide."""
+    if isinstance(partitions, int):
+        yield from partition_faults(partitions)
+    if not isinstance(replication_factor, int):
+        return
+    yield from replica_faults(replication_factor)
     brokers = len(facts.nodes)
     if brokers and replication_factor > brokers:
         yield (

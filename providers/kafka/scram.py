@@ -125,13 +125,15 @@ def _faults(change: Change, _: Facts) -> Diagnostics:
     if change.action not in (Action.CREATE, Action.UPDATE) or not _sends(change):
         return ()
     iterations = (change.after or EMPTY).get("scram_iterations")
-    if isinstance(iterations, int) and FEWEST <= iterations <= MOST:
-        return ()
-    fault = (
-        f"scram_iterations = {iterations} is refused by every broker",
-        f"choose from {FEWEST} to {MOST}",
-    )
-    return rules.diagnose(change, [fault])
+    return rules.diagnose(change, _iteration_faults(iterations))
+
+
+def _iteration_faults(iterations: Value) -> rules.Faults:
+    if not isinstance(iterations, int) or not FEWEST <= iterations <= MOST:
+        yield (
+            f"scram_iterations = {iterations} is refused by every broker",
+            f"choose from {FEWEST} to {MOST}",
+        )
 
 
 def _adoption_warnings() -> rules.Faults:
@@ -215,6 +217,7 @@ TYPE = ResourceType(
             f"Rounds of the hash, from {FEWEST} to {MOST}.",
             default=FEWEST,
             whole=True,
+            refuses=_iteration_faults,
         ),
         Attribute(
             "password",

@@ -279,6 +279,7 @@ TYPE = ResourceType(
             "Number of partitions. It can be raised, never lowered. Left out: the live number, "
             "for a new topic the broker's default.",
             whole=True,
+            refuses=rules.partition_faults,
         ),
         Attribute(
             "replication_factor",
@@ -286,6 +287,7 @@ TYPE = ResourceType(
             "Number of replicas of each partition. Another number moves replicas: the plan shows "
             "where to. Left out, or -1: the live number, for a new topic the broker's default.",
             whole=True,
+            refuses=lambda value: () if value == DEFAULT else rules.replica_faults(value),
         ),
         Attribute(
             "replica_assignment",

@@ -10,7 +10,9 @@ import pytest
 
 from kafkaform.cli.tree import commands
 from kafkaform.core.value import FrozenMap, freeze
+from kafkaform.render import access
 from kafkaform.render.documents import fitted, lines, size
+from kafkaform.render.text import wrapped
 from kafkaform_providers.kafka.describe import DESCRIBED, quota_source
 
 from .bare import Bare
@@ -75,17 +77,42 @@ def test_names_of_others_cannot_write_to_the_terminal() -> None:
 
 
 def test_a_pipe_gets_everything_and_a_terminal_what_fits() -> None:
-    """The widest column is cut on a terminal; without one nothing is."""
+    """On a terminal the widest column is wrapped; nothing is lost, wherever it goes."""
     document = {"kind": "topics", "topics": [{**TOPIC, "name": "n" * 200}], "hidden": None}
     assert "n" * 200 in text(document)
-    cut = text(document, 80).splitlines()
-    assert max(map(len, cut)) <= 80
-    assert "…" in cut[1]
+    narrow = text(document, 80).splitlines()
+    assert max(map(len, narrow)) <= 80
+    assert sum(line.partition(" ")[0].count("n") for line in narrow[1:-1]) == 200
 
 
 def test_a_narrow_terminal_keeps_the_columns() -> None:
     """No column is cut to nothing, however small the terminal is."""
-    assert fitted([["a" * 50, "b" * 50]], 20) == [["a" * 11 + "…", "b" * 11 + "…"]]
+    rows = fitted([["a" * 50, "b" * 30]], 20)
+    assert rows[0] == ["a" * 12, "b" * 12] and rows[-1] == ["aa", ""]
+    assert ["".join(column) for column in zip(*rows, strict=True)] == ["a" * 50, "b" * 30]
+
+
+def test_cells_are_broken_between_words() -> None:
+    """After blanks and commas where there are any, and never inside a wide character."""
+    assert wrapped("Describe,Alter,Create and more", 16) == ["Describe,Alter,", "Create and more"]
+    assert wrapped("日本語日本語", 5) == ["日本", "語日", "本語"]
+    assert wrapped("", 5) == [""]
+
+
+def test_an_explanation_fits_a_narrow_terminal() -> None:
+    """What `explain access` tells is wrapped too, and whole in a pipe."""
+    why = "an ACL says so: " + "allow " * 20
+    answer = {"principal": "User:ci", "operation": "Read", "verdict": "yes", "why": why}
+    document = freeze(
+        {
+            **{"resource_type": "Topic", "resource_name": "t", "host": None, "unknown": ()},
+            **{"answers": ({**answer, "acl": None},), "acls": ()},
+        }
+    )
+    assert why.strip() in "\n".join(access.lines(document))
+    narrow = list(access.lines(document, 80))
+    assert max(map(len, narrow)) <= 80
+    assert " ".join(narrow).count("allow") == 20
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from kafkaform.cli.commands.sandbox import probe
 from kafkaform.cli.completion import Completer
 from kafkaform.cli.connection import Flags, Kept
 from kafkaform.cli.shell import _SECRET
+from kafkaform_providers.kafka.describe_source import Wanted
 
 from .bare import LOGIN, Bare
 from .folder import Folder, Said
@@ -194,6 +196,70 @@ def test_what_is_offered(before: str, text: str, offered: list[str]) -> None:
     found = Completer(Kept(Flags())).candidates(before, text)
     assert [name for name in found if name in offered] == offered
     assert all(name.startswith(text) for name in found)
+
+
+@pytest.mark.parametrize(
+    ("before", "text", "offered"),
+    [
+        ("describe topics ", "o", ["orders"]),
+        ("describe topics --name ", "", ["orders"]),
+        ("describe users ", "", ["--json", "--name"]),
+        ("describe users --name ", "", ["app", "limited"]),
+        ("describe brokers --name ", "", ["1", "2"]),
+        ("describe configs --entity-type groups --entity-name ", "", ["billing"]),
+        ("describe configs --entity-type groups --name ", "", ["billing"]),
+        ("describe acls --principal ", "User:a", ["User:app"]),
+        ("describe acls --operation ", "Del", ["Delete"]),
+        ("describe acls --client-property ", "", []),
+        ("describe quotas --client-id ", "", ["loader"]),
+        ("alter broker ", "", ["1", "2"]),
+        ("alter user ", "", ["app", "limited"]),
+        ("alter user app --client-id ", "", ["loader"]),
+        ("alter client ", "", ["loader"]),
+        ("alter ip ", "", ["10.0.0.1"]),
+        ("alter group ", "", ["billing"]),
+        ("alter client-metrics ", "", ["latency"]),
+        ("explain access --principal ", "", ["User:app", "User:limited", "User:reader"]),
+        ("explain access --group ", "", ["billing"]),
+        ("explain access --topic ", "", ["orders"]),
+        ("explain quota --user ", "l", ["limited"]),
+        ("explain quota --ip ", "", ["10.0.0.1"]),
+        ("explain config ", "", ["broker", "client-metrics", "cluster", "group", "topic"]),
+        ("explain config broker ", "", ["1", "2"]),
+        ("explain config broker 1 ", "log.retention.h", ["log.retention.hours"]),
+        ("explain config cluster ", "log.cleaner.th", ["log.cleaner.threads"]),
+        ("explain config topic orders ", "retention.m", ["retention.ms"]),
+    ],
+)
+def test_live_names(
+    monkeypatch: pytest.MonkeyPatch, before: str, text: str, offered: list[str]
+) -> None:
+    """Wherever a name may stand, those that the cluster has now; no default entity, no name that
+    would need quotes, and nothing where nobody can know."""
+    monkeypatch.setattr(Completer, "_ask", lambda self, kind, wanted: described(kind, wanted))
+    found = [name.rstrip() for name in Completer(Kept(Flags())).candidates(before, text)]
+    if offered and offered[0].startswith("--"):
+        found = [name for name in found if name in offered]
+    assert found == offered
+
+
+def described(kind: str, wanted: Wanted) -> Any:
+    """What a cluster tells."""
+    entities = {"groups": ["billing"], "client-metrics": ["latency"]}
+    return {
+        "topics": {"topics": [{"name": "orders"}]},
+        "brokers": {"brokers": [{"id": 1}, {"id": 2}]},
+        "users": {"users": [{"name": "app"}, {"name": "needs quotes"}]},
+        "acls": {"acls": [{"acl_principal": "User:reader"}, {"acl_principal": "User:app"}]},
+        "quotas": {
+            "quotas": [
+                {"entity": {"user": "limited", "client-id": "loader"}},
+                {"entity": {"user": None}},
+                {"entity": {"ip": "10.0.0.1"}},
+            ]
+        },
+        "configs": {"entities": [{"name": name} for name in entities.get(wanted.entity_type, [])]},
+    }[kind]
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_yes_applies(folder: Folder) -> None:
     ("typed", "code", "words"),
     [
         ("y\n", 1, "not approved; nothing was sent"),
-        ("\x03", 130, "Interrupted; no request was under way."),
+        ("\x03", 130, "interrupted before anything was sent"),
     ],
 )
 def test_anything_else_sends_nothing(folder: Folder, typed: str, code: int, words: str) -> None:

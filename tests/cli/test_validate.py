@@ -67,6 +67,61 @@ def test_every_range_is_inside_its_file(here: Here, text: str) -> None:
         assert 0 <= marks[0] <= marks[1] <= len(code)
 
 
+ENTITY = 'entity_type = "user"\n  entity_name = "u"'
+LOGIN = 'username = "u"\n  scram_mechanism = "SCRAM-SHA-256"\n  password = secret_env("PW")'
+RULE = (
+    'resource_name = "a"\n  resource_type = "Topic"\n  acl_principal = "User:u"\n'
+    '  acl_host = "*"\n  acl_permission_type = "Allow"'
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "wrong", "told"),
+    [
+        ("kafka_topic", 'name = "a"', "partitions = -1", "a topic has at least 1"),
+        ("kafka_topic", 'name = "a"', "partitions = 0", "a topic has at least 1"),
+        ("kafka_topic", 'name = "a"', "replication_factor = 0", "must be 1 to 32767"),
+        ("kafka_topic", 'name = "a"', "replication_factor = 40000", "must be 1 to 32767"),
+        ("kafka_quota", ENTITY, "config = { producer_byte_rate = 0 }", "a number above 0"),
+        ("kafka_quota", ENTITY, "config = { producer_byte_rat = 1 }", "there is no quota"),
+        ("kafka_quota", 'ip = "::1"', "config = { connection_creation_rate = 1.5 }", "not a whole"),
+        ("kafka_user_scram_credential", LOGIN, "scram_iterations = 1", "refused by every broker"),
+        ("kafka_broker_config", "broker_id = 1", 'config = { "log.dirs" = "/x" }', "read-only"),
+        ("kafka_cluster_config", "", 'config = { "log.dirs" = "/x" }', "read-only"),
+        ("kafka_acl", RULE, 'acl_operation = "Raed"', "acl_operation"),
+    ],
+)
+def test_values_that_no_cluster_takes(
+    here: Here, kind: str, given: str, wrong: str, told: str
+) -> None:
+    """They are told without a broker, with the line; the same block without them is sound."""
+    sound = {"kafka_quota": "config = {}", "kafka_acl": 'acl_operation = "Read"'}.get(kind, "")
+    for line, code in ((sound, 0), (wrong, 1)):
+        text = f'resource "{kind}" "a" {{\n  {given}\n  {line}\n}}\n'
+        here.write("main.kf.hcl", PROVIDER + text)
+        report = here.json("validate", "-json", code=code)
+        assert report["error_count"] == code, report
+    (fault,) = report["diagnostics"]
+    assert told in fault["summary"]
+    assert fault["snippet"]["code"].strip() == wrong
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        'resource "kafka_topic" "a" {\n  name = "a"\n  replication_factor = -1\n}\n',
+        'resource "kafka_quota" "a" {\n  user = "u"\n'
+        "  config = { producer_byte_rate = null, request_percentage = 0.5 }\n}\n",
+        'resource "kafka_broker_config" "a" {\n  broker_id = 1\n'
+        '  config = { "log.dirs" = null, "log.cleaner.threads" = 2 }\n}\n',
+    ],
+)
+def test_what_only_looks_wrong(here: Here, block: str) -> None:
+    """-1 leaves the factor to the cluster, null leaves a value alone."""
+    here.write("main.kf.hcl", PROVIDER + block)
+    assert here.json("validate", "-json")["valid"]
+
+
 def test_what_stops_the_reading_is_json_too(here: Here) -> None:
     """Programs find an unreadable variable file where they find every other fault."""
     here.write("main.kf.hcl", PROVIDER + TOPIC)

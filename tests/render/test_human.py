@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 import time
+from typing import Any
 
 import pytest
 
 from kafkaform.core.change import Action
 from kafkaform.core.dataclass import replace
 from kafkaform.core.diagnostics import Diagnostic, Severity
-from kafkaform.core.value import FrozenMap
-from kafkaform.plan.model import Plan
+from kafkaform.core.resource import Output
+from kafkaform.core.value import FrozenMap, freeze
+from kafkaform.plan.model import Mode, Options, OutputChange, Plan
 from kafkaform.render.human import human
+from kafkaform.render.markdown import markdown
 
 from . import plans
 from .plans import change, frozen, path, plan
@@ -177,3 +180,53 @@ def test_ten_thousand_changes_render_in_seconds() -> None:
     start = time.perf_counter()
     assert last(large) == "Plan: 3333 to add, 3334 to change, 3333 to destroy."
     assert time.perf_counter() - start < 20
+
+
+def shown_outputs(before: Any, after: Any, width: int) -> list[str]:
+    """The lines about one output that changes. None: it is not there."""
+    sides = [None if v is None else Output("names", freeze(v)) for v in (before, after)]
+    plan = Plan("l", 0, "", {}, (), outputs=(OutputChange(*sides),))
+    lines = human(plan, width=width).splitlines()
+    start = lines.index("Outputs (1)") + 1
+    return lines[start : lines.index("", start)]
+
+
+def test_a_short_output_takes_one_line() -> None:
+    """However it changes."""
+    assert shown_outputs(["a"], ["a", "b"], 40) == ['  ~ names = ["a"] → ["a", "b"]']
+
+
+def test_a_long_output_takes_several_lines() -> None:
+    """Collections are opened until a line fits; what fits stays on one line."""
+    topics = [{"name": "orders", "partitions": 3}, {"name": "returns-of-orders", "partitions": 12}]
+    assert shown_outputs(None, topics, 50) == [
+        "  + names = [",
+        '      {"name" = "orders", "partitions" = 3},',
+        "      {",
+        '        "name" = "returns-of-orders"',
+        '        "partitions" = 12',
+        "      },",
+        "    ]",
+    ]
+    assert shown_outputs(["a" * 20], ["a" * 20, "b" * 20], 40) == [
+        '  ~ names = ["aaaaaaaaaaaaaaaaaaaa"]',
+        "    → [",
+        '      "aaaaaaaaaaaaaaaaaaaa",',
+        '      "bbbbbbbbbbbbbbbbbbbb",',
+        "    ]",
+    ]
+    assert shown_outputs(["a" * 20, "b" * 20], None, 40)[-2:] == ["    ]", "    → (not set)"]
+
+
+def test_a_destroy_of_a_part_does_not_claim_everything() -> None:
+    """With --target the head names what was chosen and says that the rest stays."""
+    whole = plan(plans.DELETED, options=Options(mode=Mode.DESTROY))
+    part = plan(plans.DELETED, options=Options(mode=Mode.DESTROY, target=("kafka_topic.legacy",)))
+    assert "destroys everything that the state holds" in human(whole)
+    told = human(part)
+    assert "everything" not in told
+    assert (
+        "This plan destroys a part of what the state holds.\n"
+        "Partial plan (--target=kafka_topic.legacy): what it leaves out stays.\n"
+    ) in told
+    assert "everything" not in markdown(part) and "a part of what the state holds" in markdown(part)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+from kafkaform.core.dataclass import replace
 from kafkaform.core.progress import Message, Progress
 from kafkaform.render.progress import LOG_INTERVAL, Bars, Pace
 
@@ -70,7 +71,7 @@ def test_a_terminal_shows_label_amount_and_messages_as_they_are() -> None:
 
 
 def deleting(done: int) -> Progress:
-    return Progress("apply", "Applying", done, 1_000, "steps")
+    return Progress("2.0.10 DeleteAcls", "Applying DeleteAcls", done, 1_000, "steps")
 
 
 def shown_after(stream: io.StringIO, *seconds_a_step: float) -> list[str]:
@@ -106,3 +107,13 @@ def test_a_guess_is_not_told() -> None:
     assert early.left(deleting(51)) == ", about 6 min left"
     assert early.left(deleting(900)) == ""
     assert early.left(Progress("b", "Listing", 7, None, "acls")) == ""
+
+
+def test_unlike_parts_have_no_common_pace() -> None:
+    """A whole apply makes topics in a moment and deletes ACLs slowly: no time is told for it."""
+    clock, whole = Frozen(), Progress("apply", "Applying", 0, 1_000, "steps", even=False)
+    pace = Pace(clock)
+    assert pace.left(whole) == ""
+    clock.sleep(60)
+    assert pace.left(replace(whole, done=500)) == ""
+    assert pace.left(replace(whole, done=500, even=True)) == ", about 60 s left"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafkaform.core.change import Action, Outcome, OutcomeStatus
+from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.render.report import APPLIED_LIMIT, apply_report, apply_summary
 
@@ -69,3 +70,16 @@ def test_many_successes_do_not_bury_a_failure() -> None:
     text = apply_summary(apply_report([*many, *RESULTS[1:3]]))
     assert "kafka_topic.t0" not in text and "INVALID_CONFIG" in text
     assert text.endswith(f"Applied in part: {APPLIED_LIMIT + 1} applied, 1 failed.\n")
+
+
+def test_of_many_skipped_changes_the_first_are_listed() -> None:
+    """Ten say what it is about; the others are counted, and so are all in the last line."""
+    skipped = Outcome("d", OutcomeStatus.SKIPPED)
+    many = [(replace(plans.DELETED, address=f"kafka_topic.t{n:02}"), skipped) for n in range(30)]
+    lines = apply_summary(apply_report([*many, (plans.CREATED, APPLIED)])).splitlines()
+    assert [line.split()[2] for line in lines[:10]] == [f"kafka_topic.t{n:02}" for n in range(10)]
+    assert lines[10] == "  applied  + kafka_topic.payments"
+    assert lines[11] == "  … and 20 more that were skipped"
+    assert lines[-1] == "Applied in part: 1 applied, 30 skipped."
+    ten = apply_summary(apply_report(many[:10]))
+    assert "more" not in ten and "kafka_topic.t09" in ten

@@ -77,15 +77,45 @@ def _doing(
 carries_out = takes("doing", _doing)
 
 
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What shall be altered and how, as it is typed. names: None is the default entity."""
+
+    names: tuple[str | None, ...]
+    add: Sequence[str]
+    delete: Sequence[str]
+
+    def of(self, entity: str, client: tuple[bool, str | None] = (False, None)) -> Wanted:
+        """The flags' texts, read. Raises UsageError."""
+        return wanted_of(entity, self.names, self.add, self.delete, client)
+
+
+def _edit(names: Names = None, add_config: Add = [], delete_config: Delete = []) -> Edit:
+    return Edit(tuple(names or ()), add_config, delete_config)
+
+
+edits = takes("edit", _edit, first=True)
+
+
+@edits
+def _or_default(edit: Edit, entity_default: Default = False) -> Edit:
+    """Raises UsageError for a name beside the default."""
+    if entity_default and edit.names:
+        raise UsageError("--entity-default stands in the place of a name", "Give one of them.")
+    return replace(edit, names=(None,)) if entity_default else edit
+
+
+edits_or_default = takes("edit", _or_default, first=True)
+
+
 @app.command(cls=InOrder)
 @connects
 @carries_out
+@edits
 def topic(
     way: Way,
     doing: Doing,
-    names: Names = None,
-    add_config: Add = [],
-    delete_config: Delete = [],
+    edit: Edit,
     cancel_move: CancelMove = False,
     elect_preferred: Annotated[
         bool, typer.Option("--elect-preferred", help="Let the first replicas lead again.")
@@ -95,45 +125,36 @@ def topic(
 
     Topics are never created or deleted.
     """
+    names = tuple(name for name in edit.names if name is not None)
     if elect_preferred:
-        wanted = electing(tuple(names or ()), bool(add_config or delete_config or cancel_move))
+        wanted = electing(names, bool(edit.add or edit.delete or cancel_move))
     elif cancel_move:
-        wanted = cancelling(tuple(names or ()), (*add_config, *delete_config))
+        wanted = cancelling(names, (*edit.add, *edit.delete))
     else:
-        wanted = wanted_of("topic", names or (), add_config, delete_config)
+        wanted = edit.of("topic")
     _alter(way, doing, wanted)
 
 
 @app.command(cls=InOrder)
 @connects
 @carries_out
-def broker(
-    way: Way,
-    doing: Doing,
-    names: Names = None,
-    add_config: Add = [],
-    delete_config: Delete = [],
-    entity_default: Default = False,
-) -> None:
+@edits_or_default
+def broker(way: Way, doing: Doing, edit: Edit) -> None:
     """Dynamic configs of brokers.
 
     With --entity-default those that all brokers share.
     """
-    _alter(
-        way, doing, wanted_of("broker", _names(names, entity_default), add_config, delete_config)
-    )
+    _alter(way, doing, edit.of("broker"))
 
 
 @app.command(cls=InOrder)
 @connects
 @carries_out
+@edits_or_default
 def user(
     way: Way,
     doing: Doing,
-    names: Names = None,
-    add_config: Add = [],
-    delete_config: Delete = [],
-    entity_default: Default = False,
+    edit: Edit,
     client_id: Annotated[
         str | None, typer.Option("--client-id", metavar="ID", help="Of this client of the user.")
     ] = None,
@@ -145,83 +166,43 @@ def user(
 
     A credential is written SCRAM-SHA-256=[iterations=8192,password=env:NAME].
     """
-    _alter(
-        way,
-        doing,
-        wanted_of(
-            "user",
-            _names(names, entity_default),
-            add_config,
-            delete_config,
-            _client(client_id, client_default),
-        ),
-    )
+    _alter(way, doing, edit.of("user", _client(client_id, client_default)))
 
 
 @app.command(cls=InOrder)
 @connects
 @carries_out
-def client(
-    way: Way,
-    doing: Doing,
-    names: Names = None,
-    add_config: Add = [],
-    delete_config: Delete = [],
-    entity_default: Default = False,
-) -> None:
+@edits_or_default
+def client(way: Way, doing: Doing, edit: Edit) -> None:
     """Limits of client ids."""
-    _alter(
-        way, doing, wanted_of("client", _names(names, entity_default), add_config, delete_config)
-    )
+    _alter(way, doing, edit.of("client"))
 
 
 @app.command(cls=InOrder)
 @connects
 @carries_out
-def ip(
-    way: Way,
-    doing: Doing,
-    names: Names = None,
-    add_config: Add = [],
-    delete_config: Delete = [],
-    entity_default: Default = False,
-) -> None:
+@edits_or_default
+def ip(way: Way, doing: Doing, edit: Edit) -> None:
     """Limits of addresses."""
-    _alter(way, doing, wanted_of("ip", _names(names, entity_default), add_config, delete_config))
+    _alter(way, doing, edit.of("ip"))
 
 
 @app.command(cls=InOrder)
 @connects
 @carries_out
-def group(
-    way: Way,
-    doing: Doing,
-    names: Names = None,
-    add_config: Add = [],
-    delete_config: Delete = [],
-) -> None:
+@edits
+def group(way: Way, doing: Doing, edit: Edit) -> None:
     """Configs of groups."""
-    _alter(way, doing, wanted_of("group", names or (), add_config, delete_config))
+    _alter(way, doing, edit.of("group"))
 
 
 @app.command("client-metrics", cls=InOrder)
 @connects
 @carries_out
-def client_metrics(
-    way: Way,
-    doing: Doing,
-    names: Names = None,
-    add_config: Add = [],
-    delete_config: Delete = [],
-) -> None:
+@edits
+def client_metrics(way: Way, doing: Doing, edit: Edit) -> None:
     """Subscriptions to clients' metrics."""
-    _alter(way, doing, wanted_of("client-metrics", names or (), add_config, delete_config))
-
-
-def _names(names: Sequence[str] | None, default: bool) -> tuple[str | None, ...]:
-    if default and names:
-        raise UsageError("--entity-default stands in the place of a name", "Give one of them.")
-    return (None,) if default else tuple(names or ())
+    _alter(way, doing, edit.of("client-metrics"))
 
 
 def _client(name: str | None, default: bool) -> tuple[bool, str | None]:

@@ -10,11 +10,10 @@ import typer
 from ...audit.chain import trusted
 from ...audit.chain import verify as verify_chain
 from ...audit.event import Record, encode
-from ...core.canonical import dumps
 from ...core.errors import StorageError, UsageError
 from ...core.head import Head, parse_head
 from ...core.value import FrozenMap
-from ...render.text import count, inline
+from ...render.text import count, inline, json_line
 from ..connection import Way, connects
 from ..console import Console
 from ..flags import StateFile
@@ -135,7 +134,7 @@ def export(
     from ..copies import csv_lines, rows
 
     found = rows(open_store(state), run, after)
-    Console.standard().lines(csv_lines(found) if csv else map(dumps, found))
+    Console.standard().lines(csv_lines(found) if csv else map(json_line, found))
 
 
 @app.command()

@@ -16,6 +16,7 @@ from ...core.resource import CoverageKind, Depth, Facts, Sweep
 from ...render.access import lines
 from ...render.text import json_line
 from ..connection import Way, connects
+from .describe import terminal_width
 
 CLUSTER = "cluster"
 RESOURCES = {
@@ -86,7 +87,7 @@ def access(
     if json:
         way.console.out(json_line(document))
     else:
-        way.console.lines(lines(document))
+        way.console.lines(lines(document, terminal_width(way.console)))
 
 
 def _read(way: Way) -> tuple[Sweep, Facts]:

@@ -14,6 +14,7 @@ from ...core.errors import UsageError
 from ...render.configs import lines
 from ...render.text import json_line
 from ..connection import Way, connects
+from .describe import terminal_width
 
 _ADVICE = (
     "Write `topic NAME KEY`, `broker ID KEY`, `cluster KEY`, `group NAME KEY` or "
@@ -41,7 +42,7 @@ def config(
     if json:
         way.console.out(json_line(document))
     else:
-        way.console.lines(lines(document))
+        way.console.lines(lines(document, terminal_width(way.console)))
 
 
 def _asked(words: list[str]) -> tuple[str, str, str]:

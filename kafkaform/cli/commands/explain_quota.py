@@ -16,6 +16,7 @@ from ...core.resource import Depth
 from ...render.limits import lines
 from ...render.text import inline, json_line
 from ..connection import Way, connects
+from .describe import terminal_width
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON document.")]
 
@@ -54,7 +55,7 @@ def quota(
     if json:
         way.console.out(json_line(document))
     else:
-        way.console.lines(lines(document))
+        way.console.lines(lines(document, terminal_width(way.console)))
 
 
 def _client(user: str | None, client_id: str | None, ip: str | None) -> Client:

@@ -58,7 +58,7 @@ def init(
         *_storage(open_store(state), seconds_of(lock_timeout, "--lock-timeout")),
     ]
     console.lines(table([[name, inline(found)] for name, found in rows]))
-    advice = _advice(folder)
+    advice = _advice(folder) if (folder / OURS).is_dir() else ""
     if advice:
         console.out(f"\n{advice}")
     console.out("\nThis folder is ready. Next: `kafkaform plan` shows what an apply would change.")

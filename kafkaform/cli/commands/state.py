@@ -153,6 +153,7 @@ def row_lines(row: Row) -> Iterator[str]:
     yield f"# {inline(', '.join(row.owners))}"
     yield f"{row.identity.kind} {inline(row.identity.key)} ({row.identity.instance})"
     about = {"id": row.incarnation, "protected": row.protected, "owner": row.owner}
+    about["secret version"] = row.secret_version
     labels = {"labels": row.labels} if row.labels else {}
     for name, item in about.items():
         if item is not None:
@@ -189,6 +190,7 @@ def _row_data(row: Row) -> dict[str, Any]:
         "addresses": row.owners,
         "id": row.incarnation,
         "protected": row.protected,
+        "secret_version": row.secret_version,
         "values": row.attributes,
         "owner": row.owner,
         "labels": row.labels,

@@ -28,6 +28,13 @@ MOMENTS_APART = 1.0
 Moves = Mapping[str, Mapping[int, Move]]
 """Topic -> partition -> its move."""
 
+Sizes = Mapping[tuple[str, int], int]
+"""Topic and partition -> bytes of the log on one broker."""
+
+UNMEASURED = (
+    "how far it is cannot be measured: a broker does not answer, or we lack Describe on Cluster"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Placed:
@@ -83,49 +90,52 @@ def progress(context: Context, moves: Moves) -> Mapping[str, str]:
     if not moves:
         return {}
     first, begin = _copied(context, moves), time.monotonic()
-    if first is None:
-        return dict.fromkeys(moves, "how far it is cannot be measured without Describe on Cluster")
-    if all(copied.done >= copied.total for copied in first.values()):
-        return {name: _words(first[name], 0.0) for name in moves}
+    if all(copied is None or copied.done >= copied.total for copied in first.values()):
+        return {name: _words(copied, 0.0) for name, copied in first.items()}
     time.sleep(MOMENTS_APART)
     second, taken = _copied(context, moves), time.monotonic() - begin
-    if second is None:
-        return {name: _words(first[name], 0.0) for name in moves}
-    return {
-        name: _words(second[name], (second[name].done - first[name].done) / taken) for name in moves
-    }
+    return {name: _words(second[name], _gain(first[name], second[name]) / taken) for name in moves}
 
 
-def _copied(context: Context, moves: Moves) -> Mapping[str, Copied] | None:
-    """None if a broker does not tell its sizes."""
+def _gain(first: Copied | None, second: Copied | None) -> int:
+    return second.done - first.done if first and second else 0
+
+
+def _copied(context: Context, moves: Moves) -> Mapping[str, Copied | None]:
+    """None for a topic if the sizes that tell it are not known."""
     counts = {name: max(mine) + 1 for name, mine in moves.items() if mine}
-    sizes: dict[tuple[str, int, int], int] = {}
     rows = (move.replicas for mine in moves.values() for move in mine.values())
-    for broker in placement.brokers(rows):
-        found = attempt(
-            "DescribeLogDirs",
-            lambda node=str(broker): log_sizes(context.wire, counts, node, context.timeout),  # type: ignore[misc]
-        )
-        if found is None:
-            return None
-        if not isinstance(found, Fault):
-            sizes.update({(row.topic, row.partition, broker): row.size for row in found})
-    return {name: _of_topic(name, mine, sizes) for name, mine in moves.items()}
+    told = {broker: _sizes(context, counts, str(broker)) for broker in placement.brokers(rows)}
+    known = {broker: sizes for broker, sizes in told.items() if sizes is not None}
+    return {name: _of_topic(name, mine, known) for name, mine in moves.items()}
 
 
-def _of_topic(
-    name: str, mine: Mapping[int, Move], sizes: Mapping[tuple[str, int, int], int]
-) -> Copied:
+def _sizes(context: Context, counts: Mapping[str, int], node: str) -> Sizes | None:
+    """None if this broker does not tell."""
+    found = attempt(
+        "DescribeLogDirs", lambda: log_sizes(context.wire, counts, node, context.timeout)
+    )
+    if found is None or isinstance(found, Fault):
+        return None
+    return {(row.topic, row.partition): row.size for row in found}
+
+
+def _of_topic(name: str, mine: Mapping[int, Move], known: Mapping[int, Sizes]) -> Copied | None:
+    """One of the replicas that have everything is enough; those that are added must all tell."""
     done = total = 0
     for number, move in mine.items():
-        whole = max((sizes.get((name, number, b), 0) for b in move.origin), default=0)
-        total += whole * len(move.adding)
-        done += sum(min(whole, sizes.get((name, number, b), 0)) for b in move.adding)
+        here = [known[b].get((name, number), 0) for b in move.origin if b in known]
+        if not here or not known.keys() >= set(move.adding):
+            return None
+        total += max(here) * len(move.adding)
+        done += sum(min(max(here), known[b].get((name, number), 0)) for b in move.adding)
     return Copied(done, total)
 
 
-def _words(copied: Copied, rate: float) -> str:
+def _words(copied: Copied | None, rate: float) -> str:
     """rate: bytes a second."""
+    if copied is None:
+        return UNMEASURED
     far = f"{size_text(copied.done)} of {size_text(copied.total)} copied"
     if copied.done >= copied.total:
         return f"{far}, about to end"

@@ -42,6 +42,9 @@ has no byte of ASCII."""
 _PAUSE = 0.05
 _PER_BROKER = 3.0
 """Seconds to wait for one broker before another is tried; a hung one accepts connections too."""
+_ONCE_MORE = 1.0
+"""Seconds to wait for a broker that was waited for in vain before: whoever asks each broker again
+and again would else wait for the whole time with each question."""
 
 
 class NotSent(Exception):
@@ -129,6 +132,7 @@ class Wire:
         except (KafkaError, OSError) as error:
             raise NotSent(_text(error)) from None
         self._closed = False
+        self._missed: set[str | None] = set()
 
     def send(self, request: Any, timeout: float, node: str | None = None) -> Any:
         """The answer to a request. node: the broker that must get it, None for any.
@@ -137,15 +141,21 @@ class Wire:
         if self._closed:
             raise NotSent("the session is closed")
         manager = self._admin._manager
-        return manager.run(_exchange, manager, request, timeout, node)
+        patience = min(timeout, _ONCE_MORE) if node in self._missed else timeout
+        try:
+            connection = manager.run(_connection, manager, patience, node)
+        except NotSent:
+            self._missed.add(node)
+            raise
+        self._missed.discard(node)
+        return manager.run(_exchange, connection, request, timeout)
 
     def close(self) -> None:
         self._closed = True
         self._admin.close()
 
 
-async def _exchange(manager: Any, request: Any, timeout: float, node: str | None) -> Any:
-    connection = await _connection(manager, timeout, node)
+async def _exchange(connection: Any, request: Any, timeout: float) -> Any:
     try:
         return await connection.send_request(_Guarded(request), request_timeout_ms=timeout * 1000)
     except IncompatibleBrokerVersion as error:

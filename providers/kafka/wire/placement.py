@@ -97,7 +97,7 @@ def alter_reassignments(
 def list_reassignments(wire: Wire, timeout: float, node: str | None = None) -> Moves:
     """Everything that moves in the cluster, as the controller knows it."""
     request = ListPartitionReassignmentsRequest(timeout_ms=int(timeout * 1000), topics=None)
-    response = wire.send(request, timeout + ANSWER_MARGIN, node)
+    response = wire.send(request, timeout, node)
     return Moves(
         response.error_code,
         response.error_message,

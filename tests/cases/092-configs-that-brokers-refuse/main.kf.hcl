@@ -5,7 +5,6 @@ provider "kafka" {
 resource "kafka_broker_config" "first" {
   broker_id = 1
   config = {
-    "num.partitions"        = 6
     "ssl.keystore.location" = "/etc/kafka/keystore.p12"
     "min.insync.replicas"   = 2
   }
@@ -13,7 +12,6 @@ resource "kafka_broker_config" "first" {
 
 resource "kafka_cluster_config" "all" {
   config = {
-    "super.users"        = "User:admin"
     "listeners"          = ["CLIENT://:9092"]
     "log.cleaner.thread" = 2
     "message.max.bytes"  = "2 MB"
