@@ -95,7 +95,7 @@ def fault_of(
     kind = fault_class(api, code)
     return Fault(
         code=entry.name,
-        message=_sentence(_meaning(api, entry), message),
+        message=_sentence(_meaning(api, entry), message, entry.cause),
         kind=kind,
         where=_where(api, broker),
         advice=_advice(api, code, name, entry),
@@ -140,19 +140,18 @@ def _meaning(api: str, entry: Code) -> str:
     return f"the broker does not support {api}, which needs Kafka {SINCE[api]}"
 
 
-def _sentence(meaning: str, message: str | None) -> str:
+def _sentence(meaning: str, message: str | None, cause: str) -> str:
     text = (message or "").strip()
     if text.startswith(_DUMP):
         text = ""
-    return f"{meaning}: {text}" if text else meaning
+    said = f"{meaning}: {text}" if text else meaning
+    return f"{said} (likely cause: {cause})" if cause else said
 
 
 def _advice(api: str, code: int, name: str, entry: Code) -> str:
-    todo = entry.advice
     if code in (29, 30, 31):
-        todo = f"grant {right_for(api, name, code)}, or run as a principal that has it"
-    cause = f"likely cause: {entry.cause}" if entry.cause else ""
-    return "; ".join(filter(None, (todo, cause)))
+        return f"grant {right_for(api, name, code)}, or run as a principal that has it"
+    return entry.advice
 
 
 def _where(api: str, broker: str) -> str:

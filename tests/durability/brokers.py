@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import probe
@@ -18,6 +18,9 @@ from kafkaform.sandbox.process import alive
 from tests.proof.cluster import own_sandbox
 
 COUNT = 3
+HELD = (("request.timeout.ms", "3000"),)
+"""A broker keeps a request for the controller for so long if there is none, and sends it on to the
+next one; Kafka's own 30 s are the usual operation_timeout, this is that of these tests."""
 PATIENCE = 90.0
 """Seconds after which brokers that are not all back are a failure of their own."""
 
@@ -109,5 +112,5 @@ class Brokers:
 @contextmanager
 def three_brokers(name: str) -> Iterator[Brokers]:
     """Three of them that nobody else uses, ended and removed afterwards."""
-    with own_sandbox(name, COUNT) as box:
-        yield Brokers(replace(box))
+    with own_sandbox(name, COUNT, HELD) as box:
+        yield Brokers(box)

@@ -107,8 +107,8 @@ def test_every_code_has_a_likely_cause() -> None:
     assert all(code.cause for code in CODES.values())
     admin = {code.number for code in CODES.values() if code.number in CAUSES}
     assert admin == CAUSES.keys() and len(admin) > 50
-    told = fault_of("CreateTopics", 89, "orders").advice
-    assert told.endswith(f"; likely cause: {CAUSES[89]}")
+    told = fault_of("CreateTopics", 89, "orders").message
+    assert told.endswith(f" (likely cause: {CAUSES[89]})")
 
 
 def test_every_code_has_a_meaning_and_whatever_can_be_done_about_it() -> None:

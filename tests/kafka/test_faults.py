@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.resource import FaultClass
+from kafkaform_providers.kafka.error_causes import CAUSES
 from kafkaform_providers.kafka.error_codes import CODES
 from kafkaform_providers.kafka.faults import CONVERGED, code_name, fault_of, lost, not_sent
 
@@ -68,7 +69,7 @@ def test_a_dump_of_the_brokers_objects_is_not_passed_on() -> None:
     """A refusal that prints the request as Java does says no more than its code."""
     message = "Request Request(processor=2, connectionId=x) needs DESCRIBE permission."
     fault = fault_of("DescribeAcls", 31, "", message)
-    assert fault.message == "a right on the cluster is missing"
+    assert fault.message == f"a right on the cluster is missing (likely cause: {CAUSES[31]})"
     assert "Describe on Cluster" in fault.advice
 
 

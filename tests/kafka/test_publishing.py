@@ -78,10 +78,8 @@ class Shelf:
 
     def values(self, key: str = LINEAGE) -> list[tuple[int, bytes]]:
         """(number in the header, value) of every record of the key, by partition and offset."""
-        reader = Consumer(
-            {**native_config(login(self.broker, "admin")), "group.id": "look",
-             "enable.auto.commit": False}
-        )  # fmt: skip
+        native = native_config(login(self.broker, "admin"))
+        reader = Consumer({**native, "group.id": "look", "fetch.wait.max.ms": 20})
         found = []
         for partition in range(self.count()):
             place = TopicPartition(self.name, partition)

@@ -32,7 +32,7 @@ from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
 from kafkaform_providers.kafka.connect import native_config
-from tests.kafka.cluster import login
+from tests.kafka.cluster import eventually, login
 from tests.stores import s3
 
 from .forge import EXAMPLE, Forge, forge
@@ -115,6 +115,16 @@ class World:
         mine = (BILLING, None, AclOperation.ANY, AclPermissionType.ANY)
         return len(self.admin.describe_acls(AclBindingFilter(*_EVERYTHING, *mine)).result(PATIENCE))
 
+    def clear(self) -> None:
+        """Everything that the example made is gone, in the cluster and in the store."""
+        left = [*self.topics()]
+        if left:
+            _done(self.admin.delete_topics(left))
+        mine = (BILLING, None, AclOperation.ANY, AclPermissionType.ANY)
+        _done(self.admin.delete_acls([AclBindingFilter(*_EVERYTHING, *mine)]))
+        eventually(lambda: (self.topics(), self.acls()), lambda left: left == ({}, 0))
+        self.bucket.objects.clear()
+
     def records(self) -> list[Record]:
         """The audit log, which verifies, reaches the state's anchor, and has one end for each
         intent."""
@@ -136,17 +146,20 @@ class World:
 @pytest.fixture
 def world(broker: Any, tmp_path: Path) -> Iterator[World]:
     """Nothing of the example is there, neither before nor afterwards."""
-    admin = AdminClient(native_config(login(broker, "admin")))
+    with opened(broker, tmp_path) as made:
+        yield made
+
+
+@contextmanager
+def opened(broker: Any, folder: Path) -> Iterator[World]:
+    """A world with this broker."""
+    admin = AdminClient({**native_config(login(broker, "admin")), "log_level": 0})
     bucket = s3.Bucket()
     bucket.always.append(_rights)
     with s3.serving(bucket) as address, _logins(admin):
-        made = World(broker, admin, bucket, address, tmp_path)
+        made = World(broker, admin, bucket, address, folder)
         yield made
-        left = [*made.topics()]
-        if left:
-            _done(admin.delete_topics(left))
-        mine = (BILLING, None, AclOperation.ANY, AclPermissionType.ANY)
-        _done(admin.delete_acls([AclBindingFilter(*_EVERYTHING, *mine)]))
+        made.clear()
 
 
 def _rights(bucket: s3.Bucket, request: s3.Request) -> s3.Answer | None:

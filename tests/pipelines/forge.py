@@ -124,7 +124,8 @@ class Forge:
         self.git("merge", "--quiet", "--no-ff", "--message", "Merge", "change")
         self.git("branch", "--quiet", "--delete", "change")
         merged = self.git("rev-parse", "HEAD")
-        self.write("pulls", [*self.read("pulls"), dict(number=number, head=head, merged=merged)])
+        pull = {"number": number, "head": head, "merged": merged}
+        self.write("pulls", [*self.read("pulls"), pull])
         return merged
 
     def clone(self, commit: str, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from tests.kafka.cluster import eventually
 
 from .conftest import World
+from .forge import Forge
 from .jobs import Ended, Runner, github, workflow
 
 WORKFLOWS = ("kafka-plan", "kafka-apply", "kafka-drift")
@@ -44,8 +46,8 @@ def applied(world: World, runner: Runner, commit: str, expect: str = "") -> Ende
 
 @pytest.mark.timeout(600)
 def test_from_a_pull_request_to_drift(world: World) -> None:
-    """Plan, comment, merge, apply; a stale approval; drift; a plan by hand. Each command of
-    the three workflows runs."""
+    """Plan, comment, merge, apply; a stale approval; drift; a plan by hand; a plan that
+    is blocked. Each command of the three workflows runs."""
     forge = world.forge("github")
     runner = world.runner(forge)
     first = forge.change("partitions = 1", "partitions = 2")
@@ -85,6 +87,12 @@ def test_from_a_pull_request_to_drift(world: World) -> None:
     done = applied(world, runner, merged, by_hand.approval)
     assert done.code == 0 and "1 changed" in done.said, done.said
 
+    forge.change("partitions = 2", "partitions = 1")
+    blocked = planned(world, runner, _forged(forge), 3)
+    assert blocked.code == 8 and "cannot be applied" in forge.comment, blocked.said
+    assert not (blocked.folder / "out/approval.txt").exists()
+    assert not (forge.folder / "artifacts/3").exists()
+
     texts = [step["run"].strip() for n in WORKFLOWS for j in workflow(n)["jobs"].values()
              for step in j["steps"] if "run" in step]  # fmt: skip
     assert set(texts) == set(runner.ran)
@@ -104,6 +112,32 @@ def test_what_nobody_planned_is_not_applied(world: World) -> None:
     forged = applied(world, runner, commit, "x\nexpect=y")
     assert forged.code == 4 and "not an approval" in forged.said
     assert not world.bucket.requests
+
+
+@pytest.mark.timeout(600)
+def test_a_branch_does_not_choose_where_it_is_planned(world: World) -> None:
+    """A provider block that names another broker is refused at its line, and that broker gets no
+    connection, let alone the password."""
+    forge = world.forge("github")
+    runner = world.runner(forge)
+    with socket.create_server(("127.0.0.1", 0)) as theirs:
+        theirs.setblocking(False)
+        where = f'bootstrap_servers = ["127.0.0.1:{theirs.getsockname()[1]}"]'
+        head = forge.change('provider "kafka" {', f'provider "kafka" {{\n  {where}')
+        plan = planned(world, runner, head, 1)
+        assert plan.code == 1 and "main.kf.hcl:4" in plan.said, plan.said
+        with pytest.raises(BlockingIOError):
+            theirs.accept()
+    assert not (forge.folder / "artifacts").exists() and not (forge.folder / "comment.md").exists()
+
+
+def _forged(forge: Forge) -> str:
+    """The branch brings an approval of its own, where the plan leaves its one."""
+    (forge.origin / "out").mkdir()
+    (forge.origin / "out/approval.txt").write_text("abc.def")
+    forge.git("add", "--force", "out")
+    forge.git("commit", "--quiet", "--message", "Forge")
+    return forge.git("rev-parse", "HEAD")
 
 
 def _head(world: World) -> str:

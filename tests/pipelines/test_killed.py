@@ -6,18 +6,20 @@ import os
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.proof.cluster import read
 from tests.stores import s3
+from tests.stores.runner import is_stopped
 
 from .conftest import TIMEOUT, World
 from .jobs import Ended, Runner, wiped
 from .test_github import applied, planned
 
-SECONDS = 60
+SECONDS = 20
 MORE = {"KAFKAFORM_KAFKA_OPERATION_TIMEOUT": TIMEOUT}
 
 
@@ -85,11 +87,14 @@ def test_a_cancelled_job_is_run_again_on_an_empty_disk(world: World) -> None:
         cancelled.append(pids[-1])
         answer = bucket.serve(request)
         _forwarded(pids[-1], signal.SIGTERM)
+        arrived.append(True)
         return answer
 
     cancelled: list[int] = []
+    arrived: list[bool] = []
     world.bucket.always.append(cancel)
     stopped = shell(world, runner, commit, approval)
+    assert arrived, "the signal was not passed on"
     assert stopped.code == 128 + signal.SIGTERM and "Cancelled" in stopped.said, stopped.said
     assert (len(world.topics()), world.acls()) == (2, 0)
     assert _ends(world) == {"outcome": 2}
@@ -114,14 +119,19 @@ def _forwarded(entry: int, number: int) -> None:
     child stands still meanwhile, so that it goes no further before that."""
     child = int(Path(f"/proc/{entry}/task/{entry}/children").read_text().split()[0])
     os.kill(child, signal.SIGSTOP)
-    os.kill(entry, number)
-    deadline = time.monotonic() + SECONDS
     try:
-        while not _pending(child) & 1 << number - 1:
-            assert time.monotonic() < deadline, "the signal was not passed on"
-            time.sleep(0.01)
+        _until(lambda: is_stopped(child))
+        os.kill(entry, number)
+        _until(lambda: bool(_pending(child) & 1 << number - 1))
     finally:
         os.kill(child, signal.SIGCONT)
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, "the signal was not passed on"
+        time.sleep(0.01)
 
 
 def _pending(pid: int) -> int:

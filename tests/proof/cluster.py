@@ -34,14 +34,18 @@ class Live:
 
 
 @contextmanager
-def own_sandbox(name: str, brokers: int = 1) -> Iterator[sandbox.Sandbox]:
+def own_sandbox(
+    name: str, brokers: int = 1, config: tuple[tuple[str, str], ...] = ()
+) -> Iterator[sandbox.Sandbox]:
     """Brokers that nobody else uses, ended and removed afterwards. Their data is kept in memory
     where that is possible: thousands of new logs are a matter of how fast a disk is."""
     folder = MEMORY if os.access(MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=folder) as home, pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", home)
         try:
-            yield sandbox.up(sandbox.Options(name, brokers, ready_within=90.0), probe)
+            yield sandbox.up(
+                sandbox.Options(name, brokers, config=config, ready_within=90.0), probe
+            )
         finally:
             sandbox.down(name)
 

@@ -92,7 +92,10 @@ def pull(
     state: StateFile = None,
     lock_timeout: LockTimeout = "0s",
 ) -> None:
-    """Print the state as it is stored, or save it with its log to be used with --state."""
+    """Print the state, or save it with its log.
+
+    What is saved can be used with --state.
+    """
     store, clock = open_store(state), SystemClock()
     if out is None:
         found = store.backend.load().state
@@ -116,8 +119,10 @@ def push(
     state: StateFile = None,
     lock_timeout: LockTimeout = "0s",
 ) -> None:
-    """Write a state and its log to where this folder keeps them: to move to an object store, or
-    to put a backup back."""
+    """Write a state and its log to where this folder keeps them.
+
+    To move to an object store, or to put a backup back.
+    """
     source, target = open_store(file), open_store(state)
     timeout = seconds_of(lock_timeout, "--lock-timeout")
     pushed = push_store(source, target, SystemClock(), timeout, force=force)

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Plans with credentials that can only read. Leaves in out/:
+#   plan.md       the comment for the review
+#   approval.txt  what ci/apply.sh needs to apply exactly this; empty if there is nothing to apply
+# Ends with 0 if there are changes, too; with any other code there is no approval.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+rm -rf out # whoever wrote the branch may have put files or links there
+mkdir out
+
+code=0
+kafkaform --chdir kafka plan --untrusted --no-color --detailed-exitcode \
+  --comment "$PWD/out/plan.md" > out/plan.txt || code=$?
+cat out/plan.txt
+case $code in
+  0 | 2) sed -n 's/^Approval: //p' out/plan.txt > out/approval.txt ;;
+  *) exit "$code" ;;
+esac

@@ -1,0 +1,142 @@
+"""Applies on three brokers, some of which are killed meanwhile: rounds, and what must hold after
+each. Topics without a replication factor are on all three of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from random import Random
+
+from tests.durability import promises
+from tests.durability.promises import Before, kept
+from tests.proof.cluster import client
+from tests.proof.desire import Desire
+from tests.proof.folder import Ended, Folder, finish
+from tests.proof.lane import Lane
+from tests.proof.running import Running
+
+from .brokers import Brokers
+
+TIMEOUT = "3s"
+CODES = frozenset({0, 1, 4, 5, 6, 8})
+"""How an apply may end under which brokers die."""
+LAG = 60.0
+"""Seconds that a broker may lag behind; a test waits only for as long as it does."""
+AGAIN = 4
+"""So many times a user runs the apply again before he asks for help."""
+SECONDS = 120.0
+"""A command that takes longer hangs."""
+APPLY = ("apply", "-auto-approve", "--concise", "--no-color")
+
+
+@dataclass
+class Wide(Lane):
+    """A lane that adopts nothing: what another client makes shows at one broker after another."""
+
+    def prepare(self) -> None:
+        """Draw the next configuration and write it."""
+        drawn = self.desire.next(self.random)
+        ours = {slot: topic for slot, topic in drawn.topics.items() if topic.group == "made"}
+        self.desire = replace(drawn, topics=ours, adopted={})
+        self.before = Before.of(self.folder.path, self._live())
+        self.folder.write(self.desire.hcl())
+
+    def check(self) -> None:
+        """The five promises hold and there is nothing to do; a broker that was started again may
+        show the past for longer than others do."""
+        faults = promises.broken(
+            self.folder.path, self._live, self.before, wanted=self._wanted(), patience=LAG
+        )
+        assert not faults, "\n".join(faults)
+        again = self.folder.plan()
+        assert again.code == 0, f"there is still something to do:\n{again.out}"
+
+
+@dataclass
+class Round:
+    """first: how the applies ended that were struck; last: those that found all brokers again."""
+
+    first: list[Ended]
+    last: list[Ended] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+
+
+def lane(brokers: Brokers, path: Path, name: str, seed: str, servers: str = "") -> Wide:
+    """A folder whose first round is applied. servers: those that its provider names."""
+    path.mkdir(parents=True, exist_ok=True)
+    folder = Folder(path, servers or brokers.servers, brokers.box.admin_password, TIMEOUT)
+    made = Wide(folder, client(brokers.box), Random(seed), Desire(f"{name}-"))
+    made.prepare()
+    made.settle()
+    made.check()
+    return made
+
+
+def struck(
+    lanes: Sequence[Wide], strike: Callable[[], None], back: Callable[[], None], growth: int
+) -> Round:
+    """Apply the next configuration of every lane; strike when the log of the first one has grown
+    so many times; when all have ended, bring the brokers back and do what a user would."""
+    for each in lanes:
+        each.prepare()
+    processes = [each.start() for each in lanes]
+    until_growth(lanes[0].folder, processes[0], growth)
+    strike()
+    done = Round([finish(process, SECONDS) for process in processes])
+    for each, ended in zip(lanes, done.first, strict=True):
+        done.violations += shown(ended, each.folder.password)
+        done.violations += kept(each.folder.path, each.before)
+    back()
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        for ended, faults in pool.map(recovered, lanes):
+            done.last.append(ended)
+            done.violations += faults
+    return done
+
+
+def recovered(lane: Wide) -> tuple[Ended, list[str]]:
+    """Run it again until it ends with 0; what of the promises does not hold then."""
+    faults: list[str] = []
+    for _ in range(AGAIN):
+        ended = finish(lane.folder.start(*APPLY), SECONDS)
+        faults += shown(ended, lane.folder.password)
+        if ended.code == 0:
+            break
+    else:
+        return ended, [*faults, f"it still ended with {ended.code}:\n{ended.out}"]
+    try:
+        lane.check()
+    except AssertionError as broken:
+        faults.append(f"{lane.desire.prefix}: {broken}")
+    return ended, faults
+
+
+def shown(ended: Ended, password: str) -> Iterator[str]:
+    """What is wrong with how a command ended and what it said."""
+    if ended.code not in CODES:
+        yield f"it ended with {ended.code}:\n{ended.out}"
+    if "Traceback" in ended.out or "unexpectedly" in ended.out:
+        yield f"a fault of ours:\n{ended.out}"
+    if password in ended.out:
+        yield "a password was shown"
+    if ended.code and "Error: " not in ended.out:
+        yield f"it ended with {ended.code} and did not say why:\n{ended.out}"
+
+
+def until_growth(folder: Folder, process: Running, times: int) -> bool:
+    """Wait until the log has grown so many times; False if the process ended before."""
+    deadline, size = time.monotonic() + SECONDS, _size(folder)
+    while process.poll() is None and time.monotonic() < deadline:
+        if (now := _size(folder)) != size:
+            size, times = now, times - 1
+            if times <= 0:
+                return True
+        time.sleep(0.001)
+    return False
+
+
+def _size(folder: Folder) -> int:
+    return folder.log.stat().st_size if folder.log.exists() else 0
