@@ -52,8 +52,8 @@ def _ended(arguments: Sequence[str]) -> int:
         console.diagnostics(error.diagnostics)
         return exit_code(error)
     except Exception as error:  # noqa: BLE001  # the last line of defence: a fault of ours
-        if (ended := within(error)) is not None:
-            return _interrupted(ended, console)
+        if (end := within(error)) is not None:
+            return _interrupted(end, console)
         from .fault import explained
 
         console.diagnostics((explained(error),))

@@ -3,6 +3,7 @@ sentence what happened, and the next apply goes on."""
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,12 +33,14 @@ def found(broker: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dic
     """What was wrong with each of them, some at a time."""
     host, _, port = broker.bootstrap.partition(":")
     assert host
+    home = tmp_path_factory.mktemp("interrupts")
 
     def lane(number: int) -> dict[Any, list[str]]:
-        path = tmp_path_factory.mktemp(f"interrupts{number}")
+        path = home / f"i{number}"
+        path.mkdir()
         with proxying(int(port)) as proxy:
             folder = Folder(path, proxy.bootstrap, broker.admin_password, "3s")
-            case = Case(folder, proxy, f"{path.parent.name}-{path.name}-")
+            case = Case(folder, proxy, f"{os.getpid()}-{path.name}-")
             case.more()
             case.settle()
             return {

@@ -34,12 +34,22 @@ APPLY = ("apply", "-auto-approve", "--concise", "--no-color")
 
 @dataclass
 class Wide(Lane):
-    """A lane that adopts nothing: what another client makes shows at one broker after another."""
+    """A lane that adopts nothing, since what another client makes shows at one broker after
+    another, and gives no name a second time: a broker that starts again shows a topic with the
+    configs of an earlier one of its name (`ConfigurationsDelta` clears what it has in its image,
+    which is empty then)."""
+
+    gone: set[str] = field(default_factory=set)
 
     def prepare(self) -> None:
         """Draw the next configuration and write it."""
         drawn = self.desire.next(self.random)
-        ours = {slot: topic for slot, topic in drawn.topics.items() if topic.group == "made"}
+        self.gone |= drawn.removed.keys()
+        ours = {
+            slot: topic
+            for slot, topic in drawn.topics.items()
+            if topic.group == "made" and slot not in self.gone
+        }
         self.desire = replace(drawn, topics=ours, adopted={})
         self.before = Before.of(self.folder.path, self._live())
         self.folder.write(self.desire.hcl())
