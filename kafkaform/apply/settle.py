@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence, Set
 
 from ..core.change import Action, Outcome, OutcomeStatus, Step
 from ..core.clock import Clock
-from ..core.resource import Facts, Fault, FaultClass, Identity, Observed, Reading
+from ..core.dataclass import replace
+from ..core.resource import Facts, Failed, Fault, FaultClass, Identity, Observed, Reading
 from ..provider.contract import ResourceType, Session
 from .judge import HAPPENED, Judgement, judge, untellable
 from .report import Result
@@ -90,7 +91,17 @@ def _decide(
         return Outcome(step.id, OutcomeStatus.FAILED, fault=_conflict(step.identity))
     if said == {Judgement.NOT_YET}:
         return Outcome(step.id, OutcomeStatus.FAILED, fault=_never(result))
-    return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=result.outcome.fault)
+    return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=_untold(result, readings))
+
+
+def _untold(result: Result, readings: Sequence[Reading]) -> Fault | None:
+    """Why nobody knows: no answer came, and why no reading told more."""
+    lost = result.outcome.fault
+    failed = next((r.fault for r in readings if isinstance(r, Failed)), None)
+    if lost is None or failed is None or failed.message in lost.message:
+        return lost or failed
+    said = f"{lost.message}; reading it again: {failed.message}"
+    return replace(lost, message=said, advice=failed.advice or lost.advice)
 
 
 def _happened(step: Step, live: Sequence[Observed], said: Set[Judgement]) -> Outcome:

@@ -47,7 +47,7 @@ def built(files: Mapping[str, str], inputs: Inputs | None = None, **more: Any) -
 
 def sound(files: Mapping[str, str], **more: Any) -> Desired:
     found = built(files, **more)
-    assert found.diagnostics == ()
+    assert not [one for one in found.diagnostics if not one.summary.startswith("--var says")]
     return found
 
 

@@ -19,6 +19,7 @@ from kafkaform.core.change import Action, Batch, BlockKind, Change, OutcomeStatu
 from kafkaform.core.dataclass import replace
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Depth, Identity, Observed
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, freeze
 from kafkaform.plan.diff import flatten
 from kafkaform.plan.model import Options, Plan
@@ -290,7 +291,7 @@ class Outsider:
         done = bool(change.steps)
         for step in change.steps:
             batch = Batch("outside", step.identity.instance, step.request, (step,))
-            [outcome] = self.session.apply(batch, {f"env:{PASSWORD}": "outside-secret"})
+            [outcome] = self.session.apply(batch, {f"env:{PASSWORD}": Secret("outside-secret")})
             done = done and outcome.status is OutcomeStatus.APPLIED
         return done
 

@@ -3,6 +3,7 @@ example's README lists, and no more."""
 
 from __future__ import annotations
 
+import fcntl
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -144,10 +145,13 @@ class World:
 
 
 @pytest.fixture
-def world(broker: Any, tmp_path: Path) -> Iterator[World]:
-    """Nothing of the example is there, neither before nor afterwards."""
-    with opened(broker, tmp_path) as made:
-        yield made
+def world(broker: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Nothing of the example is there, neither before nor afterwards. Its names are those of the
+    example, so processes that share the broker take turns."""
+    with (tmp_path_factory.getbasetemp().parent / "pipelines.turn").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        with opened(broker, tmp_path) as made:
+            yield made
 
 
 @contextmanager

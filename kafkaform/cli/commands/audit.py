@@ -129,7 +129,10 @@ def export(
     ] = 0,
     state: StateFile = None,
 ) -> None:
-    """Print every record as a row of plain columns, for spreadsheets and data frames."""
+    """Print every record as a row of plain columns.
+
+    For spreadsheets and data frames.
+    """
     # Spreadsheets and topics are no part of what other commands load.
     from ..copies import csv_lines, rows
 
@@ -146,7 +149,7 @@ def publish(
     ],
     state: StateFile = None,
 ) -> None:
-    """Copy the records that a Kafka topic lacks to it, in order.
+    """Copy to a Kafka topic what it lacks, in order.
 
     The copy is for readers: the log that recovers and proves stays where it is.
     """
