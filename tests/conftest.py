@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -56,6 +57,33 @@ def broker(pytestconfig: pytest.Config) -> Broker:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.2)
+
+
+LONGEST = (
+    "cli/test_examples.py",
+    "proof/test_kill.py",
+    "kafka/test_placement_broker.py",
+    "sandbox/test_real.py",
+    "durability/",
+    "proxy/",
+    "pipelines/",
+    "proof/",
+    "power/",
+    "hostile/",
+)
+"""Files below tests/ that wait for brokers more than they compute: they begin first, so that at the
+end of a run no process waits for the last of them alone."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first; else as they were found."""
+    root = Path(__file__).parent
+
+    def rank(item: pytest.Item) -> int:
+        name = item.path.relative_to(root).as_posix()
+        return next((n for n, start in enumerate(LONGEST) if name.startswith(start)), len(LONGEST))
+
+    items.sort(key=rank)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

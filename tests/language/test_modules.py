@@ -284,7 +284,7 @@ module "user" {
     (item,) = found.declared
     assert str(item.attributes["password"]) == "variable:secret"
     leak = {**files, "main.kf.hcl": main + 'output "p" { value = module.user.password }\n'}
-    (fault,) = built(leak, inputs=Inputs(given=("secret=hunter2",))).diagnostics
+    _, fault = built(leak, inputs=Inputs(given=("secret=hunter2",))).diagnostics
     assert fault.summary == 'The output "p" is sensitive'
     assert "hunter2" not in str(fault)
 
