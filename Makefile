@@ -22,7 +22,7 @@ test: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
 soak: $(STAMP)
 	@$(BIN)/python -m tests.soak

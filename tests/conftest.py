@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,6 +85,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((n for n, start in enumerate(LONGEST) if name.startswith(start)), len(LONGEST))
 
     items.sort(key=rank)
+
+
+def pytest_configure() -> None:
+    """Signals do here what they do at a terminal: who is started in the background inherits that
+    they are ignored, and would hand it on to the commands under test."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

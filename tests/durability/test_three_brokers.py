@@ -56,7 +56,6 @@ def test_the_broker_that_is_named_is_killed(brokers: Brokers, lanes: list[Wide])
     holds(done)
 
 
-@pytest.mark.skipif("KAFKAFORM_LONG" not in os.environ, reason="`python -m tests.soak brokers`")
 def test_all_are_restarted(brokers: Brokers, lanes: list[Wide]) -> None:
     """SIGKILL for all three at once; they come back while the applies still run."""
 
