@@ -66,7 +66,7 @@ def installed(group: str) -> Iterator[Point]:
 def _points(folder: str, group: str) -> Iterator[Point]:
     try:
         # Loading pathlib takes long.
-        with open(f"{folder}/{FILE}", encoding="utf-8") as file:  # noqa: PTH123
+        with open(f"{folder}/{FILE}", encoding="utf-8") as file:  # noqa: PTH123  # see above
             lines = file.read().splitlines()
     except OSError:
         return
