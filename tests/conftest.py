@@ -16,6 +16,7 @@ from kafkaform.cli.commands.sandbox import probe
 from kafkaform.core.errors import Locked
 
 from .conformance.summary import pytest_terminal_summary  # noqa: F401  # pytest finds it here
+from .proof.cluster import HELD
 
 WAIT_SECONDS = 120.0
 
@@ -48,7 +49,7 @@ def sandbox_name(config: pytest.Config) -> str:
 @pytest.fixture(scope="session")
 def broker(pytestconfig: pytest.Config) -> Broker:
     """Kafka 4.3.1, started by whoever needs it first and ended when the run ends."""
-    options = sandbox.Options(sandbox_name(pytestconfig))
+    options = sandbox.Options(sandbox_name(pytestconfig), config=HELD)
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         try:

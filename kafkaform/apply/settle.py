@@ -1,7 +1,7 @@
 """Ambiguous results are read again, never blindly repeated.
 
-A lost answer leaves three possibilities: it happened, it will happen, it never will. Until the
-operation timeout (plus a margin for clocks) has passed since the intent, only the target seen
+A lost answer leaves three possibilities: it happened, it will happen, it never will. Until nobody
+can still hold the request (plus a margin for clocks) since the intent, only the target seen
 at every live broker is an answer (one broker may show a past that looks like the target); after
 it the pre-image is one too. A move to the target that runs is the target seen, and has started.
 What only writes hidden data cannot be read back: it stays unknown, without waiting.
@@ -24,8 +24,10 @@ POLL_SECONDS = 0.25
 
 
 def patience(facts: Facts) -> float:
-    """Seconds after an intent from when on its pre-image proves that it did not happen."""
-    return float(facts.values.get("operation_timeout", 30)) + MARGIN_SECONDS
+    """Seconds after an intent from when on its pre-image proves that it did not happen: we have
+    given up by then, and so has a broker that keeps a request while it finds no controller."""
+    held = (facts.values.get(name) or 0 for name in ("operation_timeout", "request_timeout"))
+    return max(float(seconds) for seconds in held) + MARGIN_SECONDS
 
 
 def settle(

@@ -3,9 +3,10 @@
 Names in `values`: default_partitions, default_replication_factor, auto_create,
 delete_topic_enable (all None without DescribeConfigs on Cluster), topic_defaults (of the configs
 in BROKER_TIMES, as far as known), brokers, racks, rights (on the cluster), elr,
-metadata_version, client_id, mutation_window (samples, seconds, and whether they are assumed to be
-Kafka's defaults), quota_callback (the class that decides about quotas, if not Kafka's own), and
-the provider's settings.
+metadata_version, client_id, request_timeout (seconds for which a broker keeps a request that it
+cannot forward to the controller yet), mutation_window (samples, seconds, and whether they are
+assumed to be Kafka's defaults), quota_callback (the class that decides about quotas, if not Kafka's
+own), and the provider's settings.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ _WINDOW = {
 }
 """Part of the mutation quota's window -> config and Kafka's default."""
 _CALLBACK = "client.quota.callback.class"
+_HELD = ("request.timeout.ms", 30_000)
+"""Config and Kafka's default, which is assumed where the brokers do not tell."""
 
 
 def read_facts(wire: Wire, settings: Settings) -> Facts:
@@ -80,7 +83,7 @@ def _defaults(wire: Wire, settings: Settings, nodes: tuple[str, ...]) -> Mapping
     """The first broker's defaults. A broker tells its configs only when it is asked itself."""
     times = [name for sources in BROKER_TIMES.values() for name, _ in sources]
     window = [key for key, _ in _WINDOW.values()]
-    keys = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _CALLBACK, *times]
+    keys = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _CALLBACK, _HELD[0], *times]
     found: dict[str, str | None] = {}
     answer = attempt(
         "DescribeConfigs",
@@ -97,6 +100,7 @@ def _defaults(wire: Wire, settings: Settings, nodes: tuple[str, ...]) -> Mapping
         "topic_defaults": _topic_defaults(found),
         "mutation_window": _window(found),
         "quota_callback": found.get(_CALLBACK),
+        "request_timeout": Decimal(integer(found.get(_HELD[0]) or "") or _HELD[1]) / 1000,
     }
 
 

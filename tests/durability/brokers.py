@@ -15,12 +15,9 @@ from kafkaform.cli.commands.sandbox import probe
 from kafkaform.core.progress import silent
 from kafkaform.sandbox import lifecycle, record, start
 from kafkaform.sandbox.process import alive
-from tests.proof.cluster import own_sandbox
+from tests.proof.cluster import HELD, own_sandbox
 
 COUNT = 3
-HELD = (("request.timeout.ms", "3000"),)
-"""A broker keeps a request for the controller for so long if there is none, and sends it on to the
-next one; Kafka's own 30 s are the usual operation_timeout, this is that of these tests."""
 PATIENCE = 90.0
 """Seconds after which brokers that are not all back are a failure of their own."""
 

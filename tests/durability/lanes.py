@@ -170,8 +170,9 @@ class Lane:
 
     def renewed(self) -> Lane:
         """A lane of this town with another folder and other names, as far as this one."""
-        lives = int(self.folder.name.partition("-")[2] or 0) + 1
-        fresh = lane(self.town, self.folder.parent, f"{self.folder.name.partition('-')[0]}-{lives}")
+        name = self.folder.name.partition("-")[0]
+        lives = len(list(self.folder.parent.glob(f"{name}-*/"))) + 1
+        fresh = lane(self.town, self.folder.parent, f"{name}-{lives}")
         fresh.begin()
         return fresh
 

@@ -21,7 +21,7 @@ from kafkaform.cli.commands.sandbox import probe
 from kafkaform.sandbox import ports
 from tests.kafka import doors
 from tests.kafka.quota_user import PASSWORD, account
-from tests.proof.cluster import own_sandbox
+from tests.proof.cluster import HELD, own_sandbox
 from tests.proof.folder import Ended, Folder, finish
 from tests.proof.running import Running
 
@@ -132,7 +132,7 @@ class Scene:
 @pytest.fixture(scope="module")
 def box() -> Iterator[sandbox.Sandbox]:
     """One broker that nobody else uses."""
-    with own_sandbox(f"midway-{os.getpid()}") as made:
+    with own_sandbox(f"midway-{os.getpid()}", config=HELD) as made:
         yield made
 
 
@@ -276,7 +276,7 @@ def _instead(box: sandbox.Sandbox) -> Iterator[sandbox.Sandbox]:
     sandbox.down(box.name, keep_data=True)
     try:
         same = mock.patch.object(ports, "allocate", return_value=(box.brokers[0].ports,))
-        with same, own_sandbox(f"{box.name}-other") as other:
+        with same, own_sandbox(f"{box.name}-other", config=HELD) as other:
             yield other
     finally:
         assert sandbox.up(box.options(), probe).bootstrap == box.bootstrap

@@ -21,6 +21,10 @@ OWN = 1
 """ConfigSource of a topic's own override."""
 SECONDS = 30.0
 MEMORY = "/dev/shm"
+HELD = (("request.timeout.ms", "5000"),)
+"""For brokers whose clients have a short operation_timeout. A broker keeps a request for so long
+while it finds no controller, and an apply waits as long before it believes that nothing happened:
+Kafka's own 30 s, of every request whose answer is lost."""
 _URL_SAFE = str.maketrans("+/", "-_", "=")
 
 

@@ -13,7 +13,7 @@ import pytest
 from kafkaform.sandbox import Sandbox
 from tests.durability.promises import pairs
 
-from .cluster import client, make, own_sandbox, read
+from .cluster import HELD, client, make, own_sandbox, read
 from .folder import finish
 from .kills import GROWTHS, SEED, killed, settled_lane
 from .lane import Lane, kill, strike_at_growth
@@ -24,7 +24,7 @@ ROUNDS, LANES = 15, 3
 @pytest.fixture(scope="module")
 def box() -> Iterator[Sandbox]:
     """A broker of its own with topics that are nobody's business, names alike included."""
-    with own_sandbox(f"kill-{os.getpid()}") as sandbox:
+    with own_sandbox(f"kill-{os.getpid()}", config=HELD) as sandbox:
         foreign = {"bystander": (2, {"retention.ms": "1234567"}), "proof.kill-0s01": (1, {})}
         admin = client(sandbox)
         make(admin, foreign)

@@ -32,7 +32,7 @@ from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent, Wire
 from tests.model.engine import Screen
 from tests.model.worlds import COMPOSITES, MAKERS, OPTIONS, PASSWORD, Outsider, Writer, play
 
-from .cluster import own_sandbox
+from .cluster import HELD, own_sandbox
 
 WORLDS = int(os.environ.get("KAFKAFORM_WORLDS", "8"))
 SEED = int(os.environ.get("KAFKAFORM_SEED", "20261121"))
@@ -47,7 +47,7 @@ SETTLED = 0.1
 @pytest.fixture(scope="module")
 def box() -> Iterator[Sandbox]:
     """A broker of its own, because the worlds change what the whole cluster has."""
-    with own_sandbox(f"worlds-{os.getpid()}") as sandbox:
+    with own_sandbox(f"worlds-{os.getpid()}", config=HELD) as sandbox:
         yield sandbox
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 from tests.durability import crashes, lanes
-from tests.proof.cluster import own_sandbox
+from tests.proof.cluster import HELD, own_sandbox
 
 from .figures import Figures
 
@@ -23,7 +23,10 @@ LANES, STARTS = 10, 2
 def run(scale: float) -> Figures:
     """scale: the share of all points; which and in what order, KAFKAFORM_CRASH_SEED decides."""
     begun, tally = time.monotonic(), lanes.Tally()
-    with own_sandbox(f"crashes-{os.getpid()}") as box, tempfile.TemporaryDirectory() as home:
+    with (
+        own_sandbox(f"crashes-{os.getpid()}", config=HELD) as box,
+        tempfile.TemporaryDirectory() as home,
+    ):
         scratch = Path(home)
         with lanes.town(box.bootstrap, box.admin_password, scratch) as town:
             over = lanes.lanes(town, scratch, LANES)

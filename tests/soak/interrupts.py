@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ..durability.interrupted import STAGES, Case, faults, matrix
-from ..proof.cluster import own_sandbox
+from ..proof.cluster import HELD, own_sandbox
 from ..proof.folder import Folder
 from ..proxy.proxy import proxying
 from .figures import Figures
@@ -22,7 +22,10 @@ def run(scale: float) -> Figures:
     """scale: of the matrix, at least one of each stage."""
     begun = time.monotonic()
     wanted = matrix()[:: max(1, min(4, round(1 / scale)))]
-    with own_sandbox(f"interrupts-{os.getpid()}") as box, tempfile.TemporaryDirectory() as home:
+    with (
+        own_sandbox(f"interrupts-{os.getpid()}", config=HELD) as box,
+        tempfile.TemporaryDirectory() as home,
+    ):
 
         def lane(number: int) -> list[str]:
             path = Path(home) / f"i{number}"

@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.proof.cluster import own_sandbox
+from tests.proof.cluster import HELD, own_sandbox
 from tests.proof.kills import SEED, killed
 
 from .figures import Figures
@@ -19,7 +19,10 @@ def run(scale: float) -> Figures:
     """scale: of the number of rounds; KAFKAFORM_PROOF_SEED decides what each of them does."""
     begun = time.monotonic()
     rounds = max(LANES, int(ROUNDS * scale))
-    with own_sandbox(f"kills-{os.getpid()}") as box, tempfile.TemporaryDirectory() as home:
+    with (
+        own_sandbox(f"kills-{os.getpid()}", config=HELD) as box,
+        tempfile.TemporaryDirectory() as home,
+    ):
         found = killed(box, Path(home), rounds, LANES)
     print(f"  KAFKAFORM_PROOF_SEED={SEED}")
     counts = {"rounds": rounds, **dict(sorted(found.landed.items()))}

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.pipelines.conftest import World, opened
 from tests.pipelines.jobs import Runner, wiped
 from tests.pipelines.test_killed import MORE, merged, shell
-from tests.proof.cluster import own_sandbox, read
+from tests.proof.cluster import HELD, own_sandbox, read
 from tests.stores import s3
 
 from .figures import Figures
@@ -27,7 +27,7 @@ def run(scale: float) -> Figures:
     began, counts, broken = time.monotonic(), Counter[str](), list[str]()
     step = max(1, round(1 / scale))
     with (
-        own_sandbox(f"pipes-{os.getpid()}") as box,
+        own_sandbox(f"pipes-{os.getpid()}", config=HELD) as box,
         tempfile.TemporaryDirectory() as folder,
         opened(box, Path(folder)) as world,
     ):

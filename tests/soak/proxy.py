@@ -17,7 +17,7 @@ from kafkaform.sandbox import Sandbox
 from kafkaform_providers.kafka.session import KafkaSession
 
 from ..kafka.cluster import connect
-from ..proof.cluster import client, make, own_sandbox, read
+from ..proof.cluster import HELD, client, make, own_sandbox, read
 from ..proxy.combos import drawn, every
 from ..proxy.faults import Fault
 from ..proxy.lane import Lane, Round, lane
@@ -37,7 +37,10 @@ def run(scale: float) -> Figures:
     coming: queue.SimpleQueue[Fault] = queue.SimpleQueue()
     for fault in drawn(Random(SEED), max(1, round(len(list(every())) * scale))):
         coming.put(fault)
-    with own_sandbox(f"proxy-{os.getpid()}") as box, tempfile.TemporaryDirectory() as home:
+    with (
+        own_sandbox(f"proxy-{os.getpid()}", config=HELD) as box,
+        tempfile.TemporaryDirectory() as home,
+    ):
         admin = client(box)
         make(admin, BYSTANDER)
         before = read(admin, "bystander")

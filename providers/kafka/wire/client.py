@@ -20,6 +20,7 @@ from kafka.errors import (
     KafkaProtocolError,
     KafkaTimeoutError,
     NodeNotReadyError,
+    SaslAuthenticationFailedError,
 )
 from kafka.errors import RequestTimedOutError as TimedOut
 
@@ -40,6 +41,7 @@ _ENDLESS = b"\xff" * 40_000
 a time that grows with the square: hours for a megabyte. Nothing that Kafka stores is so long and
 has no byte of ASCII."""
 _PAUSE = 0.05
+_HANDSHAKE = "Handshake failed"
 _PER_BROKER = 3.0
 """Seconds to wait for one broker before another is tried; a hung one accepts connections too."""
 _ONCE_MORE = 1.0
@@ -168,9 +170,10 @@ async def _exchange(connection: Any, request: Any, timeout: float) -> Any:
 
 async def _connection(manager: Any, timeout: float, node: str | None) -> Any:
     """A connection that takes requests now. Waiting is safe here because nothing has been sent:
-    a broker that throttles us pauses its connection, a lost one is opened again."""
+    a broker that throttles us pauses its connection, a lost one is opened again. What a broker said
+    about who we are, or we about its certificate, is told rather than that it then hung up."""
     deadline = time.monotonic() + timeout
-    cause = ""
+    cause = verdict = ""
     while True:
         try:
             target = manager.least_loaded_node() if node is None else int(node)
@@ -185,8 +188,10 @@ async def _connection(manager: Any, timeout: float, node: str | None) -> Any:
             cause = cause or _text(error)
         except (KafkaError, OSError) as error:
             cause = _text(error)
+            if isinstance(error, SaslAuthenticationFailedError) or _HANDSHAKE in cause:
+                verdict = cause
         if time.monotonic() > deadline:
-            raise NotSent(cause or "no broker is available")
+            raise NotSent(verdict or cause or "no broker is available")
         await manager._net.sleep(_PAUSE)
 
 
