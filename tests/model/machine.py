@@ -110,7 +110,12 @@ class Machine:
     def somebody_meddles(self, name: str, deed: str) -> None:
         self._meddle(name, deed)
 
+    def _touch(self, name: str) -> None:
+        for home in self.homes:
+            home.witness.touched[name] = len(home.house.sink.records)
+
     def _meddle(self, name: str, deed: str) -> None:
+        self._touch(name)
         live = self.cluster.topics.get(name)
         with self.cluster.others() as others:
             if deed == "create" and live is None:
@@ -129,6 +134,7 @@ class Machine:
 
     def somebody_carries(self, name: str, deed: str) -> None:
         """Another tool moves boxes too, and stops moves that are not its own."""
+        self._touch(name)
         depot = self.cluster.depot
         if name not in depot.boxes:
             if deed == "put":

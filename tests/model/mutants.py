@@ -17,6 +17,7 @@ from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import FaultClass
 from kafkaform.plan import build, observe, release
 from kafkaform.provider.contract import Session
+from kafkaform.state.backend import Held
 
 from .store import MemoryBackend
 
@@ -110,7 +111,7 @@ MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
     "what the log knows is not taken in": lambda: [(recover, "_take_in", lambda *_: 0)],
     "no protection": lambda: [(release, "_protected", lambda *_, **__: None)],
     "no guard": lambda: [(build, "guard", lambda changes, *_: tuple(changes))],
-    "no lock": lambda: [(MemoryBackend, "lock", lambda *_: nullcontext())],
+    "no lock": lambda: [(MemoryBackend, "lock", lambda *_: nullcontext(Held()))],
     "a log that was cut off is believed": lambda: [(applying, "read_log", _unanchored)],
     "all of an open run is done": lambda: [(choosing, "_shows", lambda *_: True)],
     "any cluster will do": lambda: [

@@ -63,7 +63,8 @@ class Witness:
     made or adopted; made: id -> name of what it created; theirs: ids of what another state's
     engine changed; forged: names whose rows somebody edited by hand; open_eyes: what the engine
     reads is what there is, and nobody interferes while it works; archive: of logs that were
-    lost."""
+    lost; touched: name -> the log's length when somebody else changed it; landed: how many
+    changes of ours did."""
 
     house: House
     ours: set[str] = field(default_factory=set)
@@ -72,6 +73,8 @@ class Witness:
     forged: set[str] = field(default_factory=set)
     open_eyes: bool = False
     archive: list[Record] = field(default_factory=list)
+    touched: dict[str, int] = field(default_factory=dict)
+    landed: int = 0
     learned: int = 0
     states: int = 0
     seen: tuple[int, int] = (0, 0)
@@ -117,6 +120,7 @@ class Witness:
         self, name: str, before: Thing | None, after: Thing | None, said: Sequence[Record]
     ) -> None:
         """NL3, D1: the object is ours, and is what the plan said that it was."""
+        self.landed += 1
         if before is None:
             assert after is not None
             self.ours.add(after.id)
@@ -131,7 +135,9 @@ class Witness:
         meant = any(record.body["incarnation"] in ours for record in said)
         assert meant, f"NL3: {name} is not ours"
         if self.open_eyes and after is not None and all(r.run == self._run for r in said):
-            assert any(_reviewed(r.body, before, after) for r in said), (
+            # What somebody changes while a request is under way, nobody can have reviewed.
+            late = any(r.seq <= self.touched.get(name, 0) for r in said)
+            assert late or any(_reviewed(r.body, before, after) for r in said), (
                 f"NL3: {name} was {shape(before)}, which is not what was reviewed"
             )
 
