@@ -106,15 +106,18 @@ def refuse_if_stale(
     state: State,
     applied: Mapping[str, str | None],
 ) -> None:
-    """Read every touched object again and compare. Raises PlanRefused naming what differs.
+    """Read every touched object again and compare. Raises PlanRefused naming what differs, or
+    what could not be read, which says nothing about the plan.
 
     applied: step id -> incarnation made, of steps that this run (or the run it resumes) has
     applied; what they wrote may show its value before or after, because reads lag.
     """
     _refuse_without_session(changes, sessions)
+    readings = list(_readings(changes, sessions))
+    _refuse_unread(readings)
     problems = [
         f"{change.address}: {problem}"
-        for change, reading in _readings(changes, sessions)
+        for change, reading in readings
         if (
             problem := _row_problem(change, state, applied)
             or _live_problem(change, reading, types, sessions, applied)
@@ -124,6 +127,30 @@ def refuse_if_stale(
         more = len(problems) - SHOWN
         listed = "; ".join(problems[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
         raise PlanRefused(f"the plan is stale: {listed}", AGAIN)
+
+
+def _refuse_unread(readings: Iterable[tuple[Change, Reading | None]]) -> None:
+    """Raises PlanRefused with each cause once: a dead broker fails all reads alike."""
+    causes: dict[str, list[Change]] = {}
+    advice: dict[str, str] = {}
+    for change, reading in readings:
+        if isinstance(reading, Hidden):
+            cause, do = f"needs {reading.right}", f"Grant {reading.right}."
+        elif isinstance(reading, Failed):
+            cause, do = f"{reading.fault.message} ({reading.fault.code})", reading.fault.advice
+        else:
+            continue
+        causes.setdefault(cause, []).append(change)
+        advice.setdefault(cause, do)
+    if causes:
+        told = "; ".join(f"{_named(changes)}: {why}" for why, changes in causes.items())
+        do = f"{' '.join(filter(None, advice.values()))} Then apply the same plan again."
+        raise PlanRefused(f"what the plan touches could not be read: {told}", do.lstrip())
+
+
+def _named(changes: Sequence[Change]) -> str:
+    more = len(changes) - 1
+    return f"{changes[0].address}{f' and {more} more' if more else ''}"
 
 
 def _refuse_without_session(changes: Sequence[Change], sessions: Mapping[str, Session]) -> None:
@@ -166,12 +193,8 @@ def _live_problem(
     sessions: Mapping[str, Session],
     applied: Mapping[str, str | None],
 ) -> str | None:
-    if reading is None:
+    if reading is None or isinstance(reading, Hidden | Failed):
         return None
-    if isinstance(reading, Hidden):
-        return f"it cannot be seen any more (right: {reading.right})"
-    if isinstance(reading, Failed):
-        return f"it could not be read: {reading.fault.message}"
     done = [step.id for step in change.steps if step.id in applied]
     if isinstance(reading, Absent):
         if change.action is Action.CREATE or (change.action is Action.DELETE and done):

@@ -167,8 +167,23 @@ def test_an_unreadable_object_refuses() -> None:
     def meanwhile(shown: Plan) -> None:
         where.cluster.faults.schedule(refused(29, names="a"), "DescribeTopics")
 
-    with pytest.raises(PlanRefused, match="could not be read"):
+    with pytest.raises(PlanRefused, match="could not be read") as refusal:
         apply(where, desired(topic("a", 3, MS), topic("b"), topic("n")), gap=meanwhile)
+    (told,) = refusal.value.diagnostics
+    assert "stale" not in told.summary and "apply the same plan again" in told.advice
+
+
+def test_a_cause_is_told_once() -> None:
+    """A dead broker fails all reads alike."""
+    where = built(FIRST)
+
+    def meanwhile(shown: Plan) -> None:
+        where.cluster.faults.schedule(refused(29), "DescribeTopics")
+
+    said = desired(topic("a", 3, MS), topic("b", 4), topic("n"))
+    with pytest.raises(PlanRefused, match="kafka_topic.a and 1 more: ") as refusal:
+        apply(where, said, gap=meanwhile)
+    assert str(refusal.value).count("right on the topic") == 1
 
 
 @pytest.mark.parametrize(

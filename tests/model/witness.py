@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kafkaform.audit.event import Record
 from kafkaform.audit.index import MAKING, SUCCEEDED, TERMINAL, of_run
 from kafkaform.core.change import Action
+from kafkaform.core.errors import StorageError
 from kafkaform.core.resource import Desired, Lifecycle
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.plan.diff import dotted, flatten, ignored
@@ -148,11 +150,10 @@ class Witness:
 
     @property
     def _forged_ids(self) -> set[str]:
-        return {
-            row.incarnation or ""
-            for ident, row in self.house.state.objects.items()
-            if ident.key in self.forged
-        }
+        with suppress(StorageError):  # a late request may land after the state was damaged
+            rows = self.house.state.objects.items()
+            return {row.incarnation or "" for ident, row in rows if ident.key in self.forged}
+        return set()
 
     def _learn(self) -> None:
         records = self.house.sink.records
