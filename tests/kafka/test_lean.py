@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from io import BytesIO
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from kafkaform_providers.kafka.session import KafkaSession
 from kafkaform_providers.kafka.wire.answers import Answer
+from kafkaform_providers.kafka.wire.client import AnswerLost
 from kafkaform_providers.kafka.wire.configs import describe_configs
 from kafkaform_providers.kafka.wire.lean import (
     OWN,
@@ -175,3 +177,13 @@ def test_a_broker_tells_both_ways_the_same(admin: KafkaSession, prefix: str) -> 
     assert short == long
     assert [row[2] for row in short.values()] == [[("retention.ms", "9", False, False)], [], []]
     delete_topics(wire, [answer.topic_id or "" for answer in made.items.values()], 20)
+
+
+def test_a_config_without_a_name_is_no_answer() -> None:
+    """kafka-python's decoder lets it pass; a read of it fails, and nothing else does."""
+    row = SimpleNamespace(
+        resource_name="t", error_code=0, error_message=None, configs=[SimpleNamespace(name=None)]
+    )
+    wire: Any = SimpleNamespace(send=lambda *_: SimpleNamespace(results=[row]))
+    with pytest.raises(AnswerLost, match="has no name"):
+        describe_configs(wire, "topic", ["t"], 1, source=None)

@@ -14,7 +14,7 @@ from kafka.protocol.admin import (
 from kafkaform.core.dataclass import dataclass
 
 from .answers import Answer, Answers, Entry, Synonym
-from .client import Wire
+from .client import AnswerLost, Wire
 
 TYPES = {"topic": 2, "broker": 4, "broker_logger": 8, "client_metrics": 16, "group": 32}
 _RESOURCES = {code: name for name, code in TYPES.items()}
@@ -129,7 +129,10 @@ def _alteration(change: Mapping[str, Any]) -> Any:
 
 
 def _entry(row: Any) -> Entry:
-    """Synonyms are what would take effect in turn, the entry itself first."""
+    """Synonyms are what would take effect in turn, the entry itself first. Raises AnswerLost: the
+    decoder lets an entry without a name pass."""
+    if row.name is None:
+        raise AnswerLost("an answer with a config that has no name", timed_out=False)
     synonyms = tuple(Synonym(s.name, s.value, s.source) for s in row.synonyms or ())
     below = next((item.value for item in synonyms if item.name != row.name), None)
     return Entry(
