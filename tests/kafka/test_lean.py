@@ -181,9 +181,8 @@ def test_a_broker_tells_both_ways_the_same(admin: KafkaSession, prefix: str) -> 
 
 def test_a_config_without_a_name_is_no_answer() -> None:
     """kafka-python's decoder lets it pass; a read of it fails, and nothing else does."""
-    row = SimpleNamespace(
-        resource_name="t", error_code=0, error_message=None, configs=[SimpleNamespace(name=None)]
-    )
+    nameless = [SimpleNamespace(name=None, config_source=OWN)]
+    row = SimpleNamespace(resource_name="t", error_code=0, error_message=None, configs=nameless)
     wire: Any = SimpleNamespace(send=lambda *_: SimpleNamespace(results=[row]))
     with pytest.raises(AnswerLost, match="has no name"):
-        describe_configs(wire, "topic", ["t"], 1, source=None)
+        describe_configs(wire, "topic", ["t"], 1)

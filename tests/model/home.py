@@ -141,11 +141,12 @@ class Home:
 
     def recover(self) -> None:
         """J2: what recovers and is then not approved, twice, is as once."""
+        landed = self.witness.landed
         self._look()
         objects = None if self.unusable else self.house.state.objects
-        closed, landed = len(self.house.records("recover")), self.witness.landed
+        closed = len(self.house.records("recover"))
         self._look()
-        # What was superseded may land late: then the second look has something else to see.
+        # What was superseded may land late, during a look: then the next has more to see.
         late = self.witness.landed > landed
         assert self.unusable or late or self.house.state.objects == objects, "J2: another state"
         assert len(self.house.records("recover")) == closed, "J2: recovered twice"
