@@ -181,8 +181,12 @@ def _is_read(change: Change) -> bool:
 def _row_problem(change: Change, state: State, applied: Collection[str]) -> str | None:
     if any(step.id in applied for step in change.steps or (bookkeeping(change),)):
         return None
-    if ownership(state.objects.get(change.identity)) != change.row_before:
+    row = state.objects.get(change.identity)
+    if ownership(row) != change.row_before:
         return "its record in the state changed"
+    # Nothing else of a forgotten object is looked at: a later one of that name is not this one.
+    if change.action is Action.FORGET and row and row.incarnation != change.incarnation:
+        return "its record in the state is of another object now"
     return None
 
 

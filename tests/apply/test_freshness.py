@@ -132,6 +132,23 @@ def test_a_row_that_somebody_changed_refuses_a_saved_plan(members: dict[str, Any
         apply(where, said, saved=saved)
 
 
+def test_a_later_object_of_that_name_is_not_forgotten() -> None:
+    """A plan that forgets an object says nothing about the one that took its place."""
+    where = built(FIRST)
+
+    def without_b(destroy: bool) -> Desired:
+        gone = (removed("kafka_topic.b", destroy=destroy),)
+        return desired(topic("a", 2, MS), topic("n"), removed=gone)
+
+    said = without_b(False)
+    saved = plan(where, said)
+    assert complete(apply(where, without_b(True)))
+    assert complete(apply(where, FIRST))
+    with pytest.raises(PlanRefused, match="of another object now"):
+        apply(where, said, saved=saved)
+    assert where.row("b") is not None
+
+
 def test_other_peoples_changes_do_not_stale_a_plan() -> None:
     """New topics, other topics' configs and rows, and a higher serial are not our business."""
     where = built(FIRST)

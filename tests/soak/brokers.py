@@ -16,7 +16,17 @@ from random import Random
 
 from ..durability.brokers import Brokers, three_brokers
 from ..durability.promises import Before, Thing, World, broken
-from ..durability.wide import APPLY, SECONDS, TIMEOUT, Wide, lane, shown, struck, until_growth
+from ..durability.wide import (
+    APPLY,
+    SECONDS,
+    TIMEOUT,
+    Wide,
+    lane,
+    planned,
+    shown,
+    struck,
+    until_growth,
+)
 from ..proof.cluster import client, make, read
 from ..proof.folder import Folder, finish
 from ..proof.running import Running
@@ -110,7 +120,7 @@ def _many(brokers: Brokers, path: Path, topics: int, random: Random, tally: Tall
     tally.counts["seconds of that apply"] = round(time.monotonic() - begun)
     wanted: World = {("kafka_topic", f"many-{n}"): Thing({"partitions": 1}) for n in range(topics)}
     tally.faults += broken(path, world, Before(), wanted=wanted)
-    again = folder.plan()
+    again = planned(folder)
     tally.faults += [] if again.code == 0 else [f"there is still something to do:\n{again.out}"]
 
 
