@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import termios
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -112,9 +113,9 @@ def faults(case: Case, stage: Stage, number: signal.Signals, times: int) -> Iter
     """What is wrong with so many signals at this stage, and after the next apply."""
     try:
         yield from _faults(case, stage, number, times)
-    except AssertionError as error:
+    except AssertionError:
         case.proxy.disarm()
-        yield f"{error}"[:900]
+        yield traceback.format_exc()[-1500:]
 
 
 def _faults(case: Case, stage: Stage, number: signal.Signals, times: int) -> Iterator[str]:
