@@ -126,7 +126,7 @@ def _faults(case: Case, stage: Stage, number: signal.Signals, times: int) -> Ite
     with _locked(case, stage), mock.patch.dict(os.environ, PROOF_PASSWORD=case.folder.password):
         case.proxy.arm(*([stage.fault] if stage.fault else []))
         terminal = Terminal(case.folder.path, stage.words, program=PROGRAM)
-        modes = termios.tcgetattr(terminal._terminal)
+        modes = _unflushed(terminal)
         _reached(case, stage, terminal)
         interrupt(terminal, number, stage, times)
         if stage.goes_on and times == 1:
@@ -138,6 +138,15 @@ def _faults(case: Case, stage: Stage, number: signal.Signals, times: int) -> Ite
     if stage.goes_on or stage.left:
         case.settle()
     records_of(case.folder.path)
+
+
+def _unflushed(terminal: Terminal) -> list[object]:
+    """The terminal's modes. Else the kernel throws away at a Ctrl-C what nobody has read yet, and
+    with it what the command said of the one before."""
+    modes = termios.tcgetattr(terminal._terminal)
+    modes[3] |= termios.NOFLSH
+    termios.tcsetattr(terminal._terminal, termios.TCSANOW, modes)
+    return modes
 
 
 def interrupt(terminal: Terminal, number: signal.Signals, stage: Stage, times: int) -> None:

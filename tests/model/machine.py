@@ -132,6 +132,20 @@ class Machine:
         if name == FOREIGN:
             self.foreign = self.cluster.topics.get(FOREIGN)
 
+    def somebody_is_first(self, name: str) -> None:
+        """Between the last look and the request somebody makes the very topic that is asked for:
+        it is not ours, however much it looks like it."""
+        home = self._by(0)
+        if home.unusable or name in self.cluster.topics:
+            return
+        self.cluster.faults.clear()
+        home.declare([{"name": name}])
+        first = {"name": name, "deed": "create as wished"}
+        home.apply(trouble=[{"kind": "edit", "how": first, "what": "intent", "skip": 0}])
+        live, row = self.cluster.topics.get(name), home.house.row(name)
+        theirs = live is not None and live.id not in home.witness.made
+        assert not theirs or row is None or row.incarnation != live.id, f"D1: {name} is not ours"
+
     def somebody_carries(self, name: str, deed: str) -> None:
         """Another tool moves boxes too, and stops moves that are not its own."""
         self._touch(name)
@@ -285,6 +299,7 @@ RULES: Mapping[str, tuple[int, Record]] = {
     "crowd": (1, record(declared=Pick((True, False)), most=Pick((None, None, 5, 12)))),
     "somebody_meddles": (4, wishes.edit),
     "somebody_carries": (2, wishes.carry),
+    "somebody_is_first": (1, record(name=wishes.name)),
     "forge": (2, record(who=_who, how=Pick(wishes.FORGERIES), name=wishes.name)),
     "roll_back": (2, record(who=_who, versions=Whole(0, 9))),
     "lose_state": (1, record(who=_who)),
