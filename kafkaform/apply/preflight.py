@@ -25,7 +25,7 @@ from ..provider.contract import Session
 from .settle import patience
 
 THROTTLE_PATIENCE = 10
-"""How many operation timeouts a batch waits in all when the cluster asks it to come later."""
+"""How many times as long as for a lost answer a batch waits when the cluster asks it to."""
 
 _LEAST = 0.5
 """Seconds to wait at least: a cluster asks for just enough to let one more step through."""

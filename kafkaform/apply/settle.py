@@ -24,10 +24,11 @@ POLL_SECONDS = 0.25
 
 
 def patience(facts: Facts) -> float:
-    """Seconds after an intent from when on its pre-image proves that it did not happen: we have
-    given up by then, and so has a broker that keeps a request while it finds no controller."""
-    held = (facts.values.get(name) or 0 for name in ("operation_timeout", "request_timeout"))
-    return max(float(seconds) for seconds in held) + MARGIN_SECONDS
+    """Seconds after an intent from when on its pre-image proves that it did not happen. First a
+    broker may keep the request while it finds no controller, then the controller may, for as long
+    as the request allows."""
+    held = (facts.values.get(name) or 0 for name in ("request_timeout", "operation_timeout"))
+    return sum(float(seconds) for seconds in held) + MARGIN_SECONDS
 
 
 def settle(
