@@ -123,7 +123,7 @@ def commands(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[st
 def typed(path: Path) -> Iterator[list[str]]:
     """The words after `kafkaform` of each command line in the document's shell blocks."""
     for block in blocks(path, "sh"):
-        for line in block.splitlines():
+        for line in block.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
             if words and words[0] in ("kafkaform", ".venv/bin/kafkaform"):
                 yield words[1:]

@@ -61,6 +61,15 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "sandbox status": (),
     "sandbox env": ("--name=nobody",),
     "sandbox logs": ("--name=nobody",),
+    "fleet snapshot": ("--quiet",),
+    # What reads tables and starts Spark has no landing files here, and nothing to read them for.
+    "fleet run": ("--root=nowhere", "--quiet"),
+    "fleet report": ("--root=nowhere",),
+    "fleet query": ("SELECT 1", "--root=nowhere"),
+    "fleet who-can": ("READ", "topic/orders", "--root=nowhere"),
+    "fleet history": ("--key=topic/orders", "--cluster=one", "--root=nowhere"),
+    "fleet status": ("--root=nowhere",),
+    "fleet doctor": ("--root=nowhere",),
     "version": (),
 }
 """Command -> its words."""

@@ -73,6 +73,20 @@ output "topic" {
   value = kafka_topic.orders.name
 }
 """
+FLEET = """
+fleet { root = "fleet" }
+cluster "one" {
+  connection {
+    bootstrap_servers     = ["127.0.0.1:1"]
+    sasl_username         = "ci"
+    sasl_password         = %(login)s
+    client_cert           = "client.pem"
+    client_key            = "client.key"
+    client_key_passphrase = %(file)s
+  }
+}
+state "own" { folder = "." }
+"""
 REFERENCES = {
     "login": 'secret_env("CANARY")',
     "file": 'secret_file("canary.secret")',
@@ -80,7 +94,7 @@ REFERENCES = {
     "variable": "var.password",
 }
 HARMLESS = "nobody-knows-this-one"
-OURS = ("canary.secret", "main.kf.hcl", "objects.kf.hcl")
+OURS = ("canary.secret", "fleet.hcl", "main.kf.hcl", "objects.kf.hcl")
 """Files that hold the secret because the user has written it there."""
 
 
@@ -176,6 +190,7 @@ class House:
         filled = {**said, "version": version}
         (self.folder / "main.kf.hcl").write_text(PROVIDER % filled, "utf-8")
         (self.folder / "objects.kf.hcl").write_text(OBJECTS % filled, "utf-8")
+        (self.folder / "fleet.hcl").write_text(FLEET % filled, "utf-8")
         (self.folder / "canary.secret").write_text(f"{secret}\n", "utf-8")
 
     @contextmanager

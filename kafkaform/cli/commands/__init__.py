@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, str] = {
     "state": "state:app",
     "lock": "lock:app",
     "audit": "audit:app",
+    "fleet": "fleet:app",
     "sandbox": "sandbox:app",
     "version": "version:version",
 }

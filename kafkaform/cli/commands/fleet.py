@@ -1,0 +1,308 @@
+"""`kafkaform fleet`: all clusters at once: what differs, who changed it, who may do what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...core.errors import UsageError
+from ..connection import Way, connects
+from ..console import Console
+from ..flags import Json, LockTimeout, Quiet, Var, VarFile
+from ..inorder import InOrder
+
+app = typer.Typer(help="All clusters at once: drift, access, use, history.", no_args_is_help=True)
+FILE = "fleet.hcl"
+
+Root = Annotated[
+    str | None,
+    typer.Option(
+        "--root",
+        metavar="PLACE",
+        envvar="KAFKAFORM_FLEET_ROOT",
+        help="Where the fleet's files are: a folder, or s3://, gs://, abfss:// with bucket and "
+        f"prefix; default: as {FILE} says.",
+    ),
+]
+File = Annotated[Path, typer.Option("--file", metavar="FILE", help="Clusters, states, owners.")]
+Master = Annotated[
+    str,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        envvar="KAFKAFORM_FLEET_MASTER",
+        help="Where Spark runs: local[N], spark://…, yarn, k8s://…, or sc://… for Connect.",
+    ),
+]
+Jars = Annotated[
+    str,
+    typer.Option(
+        "--jars",
+        metavar="PATH,…",
+        envvar="KAFKAFORM_FLEET_JARS",
+        help="Delta Lake's jars, where Maven cannot be reached.",
+    ),
+]
+Ivy = Annotated[
+    Path | None,
+    typer.Option(
+        "--ivy-settings",
+        metavar="FILE",
+        envvar="KAFKAFORM_FLEET_IVY_SETTINGS",
+        help="Where jars come from instead of Maven's public repository.",
+    ),
+]
+Cluster = Annotated[
+    str | None, typer.Option("--cluster", metavar="NAME", help="Only this cluster.")
+]
+Format = Annotated[str, typer.Option("--format", metavar="FORMAT", help="table, json or csv.")]
+LOCAL = "local[*]"
+INCOMPLETE = 5
+"""Exit code where not everything is known."""
+
+
+@app.command(cls=InOrder)
+def snapshot(
+    file: File = Path(FILE),
+    root: Root = None,
+    only: Annotated[
+        list[str], typer.Option("--only", metavar="GLOB", help="Only these clusters and states.")
+    ] = [],
+    parallel: Annotated[
+        int, typer.Option("--parallel", metavar="N", min=1, help="Clusters read at a time.")
+    ] = 16,
+    var: Var = [],
+    var_file: VarFile = [],
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Read all clusters and land what they show.
+
+    States, configurations and logs are read, too. Changes nothing but the landing folder.
+    Exit code 5: not all could be read.
+    """
+    from ..fleethcl import read_fleet
+    from ..fleetsnapshot import snapshot as take
+
+    found = read_fleet(file, _inputs(var, var_file))
+    with _bars(quiet=quiet or json) as report:
+        summary = take(found, root=root, only=only, parallel=parallel, report=report)
+    _print(summary.document() if json else list(summary.lines()))
+    raise typer.Exit(summary.exit_code)
+
+
+@app.command()
+@connects
+def run(
+    way: Way,
+    root: Root = None,
+    only: Annotated[
+        list[str], typer.Option("--only", metavar="TABLE", help="Only this table and its inputs.")
+    ] = [],
+    from_topic: Annotated[
+        str | None,
+        typer.Option("--from-topic", metavar="TOPIC", help="Read audit records of it first."),
+    ] = None,
+    max_corrupt: Annotated[
+        float | None,
+        typer.Option(
+            "--max-corrupt", metavar="SHARE", min=0, max=1, help="Lines that may be bad, 0 to 1."
+        ),
+    ] = None,
+    fail_on: Annotated[
+        list[str],
+        typer.Option(
+            "--fail-on",
+            metavar="FINDING",
+            help="Exit 8 if there are such; a wrong name lists them.",
+        ),
+    ] = [],
+    keep: Annotated[
+        int | None,
+        typer.Option("--keep", metavar="N", min=1, help="Forget all but the newest N builds."),
+    ] = None,
+    master: Master = LOCAL,
+    jars: Jars = "",
+    ivy_settings: Ivy = None,
+    lock_timeout: LockTimeout = "0s",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Make the tables of what has landed since the last run.
+
+    Exit code 8: there are findings that --fail-on names; 5: not all clusters are known.
+    """
+    from .. import fleetrun
+    from ..stores import seconds_of
+
+    place = _root(root)
+    patience = seconds_of(lock_timeout, "--lock-timeout")
+    ask = fleetrun.Ask(place, tuple(only), max_corrupt, from_topic, tuple(fail_on), keep, patience)
+    with _bars(quiet=quiet or json) as report:
+        done = fleetrun.run(ask, fleetrun.spark_of(master, jars, ivy_settings), way, report)
+    _print(fleetrun.document(done) if json else list(fleetrun.told(done)))
+    fleetrun.refuse_findings(place, fail_on)
+    _incomplete(place)
+
+
+@app.command()
+def report(
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Ends in .html, .md or .json.")
+    ] = Path("fleet.html"),
+    root: Root = None,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="All rows of all tables beside it, as CSV.")
+    ] = False,
+    redact: Annotated[bool, typer.Option("--redact", help="Names instead of principals.")] = False,
+) -> None:
+    """Write the report of the current build."""
+    from ..fleetanswers import write_report
+
+    for path in write_report(_root(root), out, csv=csv, redact=redact):
+        Console.standard().note(f"Wrote {path}.")
+
+
+@app.command()
+def query(
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="SELECT … over the build's tables.")],
+    root: Root = None,
+    form: Format = "table",
+) -> None:
+    """Ask the tables of the current build in SQL."""
+    from ..fleetanswers import formatted, queried
+
+    Console.standard().out(formatted(queried(_root(root), sql), form))
+
+
+@app.command("who-can")
+def who_can(
+    operation: Annotated[str, typer.Argument(metavar="OPERATION", help="Such as READ.")],
+    resource: Annotated[str, typer.Argument(metavar="TYPE/NAME", help="Such as topic/orders.")],
+    root: Root = None,
+    cluster: Cluster = None,
+    principal: Annotated[
+        str | None, typer.Option("--principal", metavar="NAME", help="Only this one: User:ci.")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option("--host", metavar="ADDRESS", help="From where; default: any.")
+    ] = None,
+    form: Format = "table",
+) -> None:
+    """Tell who may do something, on every cluster.
+
+    Exit code 5: not all clusters are known.
+    """
+    from ..fleetanswers import formatted, who
+
+    place = _root(root)
+    sheet = who(place, operation, resource, cluster=cluster, principal=principal, host=host)
+    Console.standard().out(formatted(sheet, form))
+    _incomplete(place, cluster)
+
+
+@app.command()
+def history(
+    key: Annotated[str, typer.Option("--key", metavar="TYPE/NAME", help="Such as topic/orders.")],
+    cluster: Annotated[str, typer.Option("--cluster", metavar="NAME", help="On this cluster.")],
+    root: Root = None,
+    since: Annotated[
+        str, typer.Option("--since", metavar="TIME", help="How far back, such as 30d or 12h.")
+    ] = "30d",
+    form: Format = "table",
+) -> None:
+    """Tell what became of one object.
+
+    Who changed what and when, and what was changed by other means.
+    """
+    from ..fleetanswers import formatted, timeline
+
+    sheet = timeline(_root(root), key, cluster, since)
+    Console.standard().out(formatted(sheet, form))
+
+
+@app.command()
+def status(root: Root = None, json: Json = False) -> None:
+    """Tell which builds there are and what they know.
+
+    Exit code 5: not all clusters and configurations are known.
+    """
+    from ...fleet.answers import as_text
+    from ..fleetanswers import standing, standing_document
+
+    found = standing(_root(root))
+    if json:
+        _print(standing_document(found))
+    else:
+        Console.standard().out(as_text(found))
+    raise typer.Exit(INCOMPLETE if found.complete is False else 0)
+
+
+@app.command()
+def doctor(
+    root: Root = None,
+    master: Master = LOCAL,
+    jars: Jars = "",
+    ivy_settings: Ivy = None,
+    json: Json = False,
+) -> None:
+    """Check what is needed here, and say what to do."""
+    from .. import fleetrun
+
+    found = fleetrun.examined(root, fleetrun.spark_of(master, jars, ivy_settings))
+    _print(fleetrun.examination(found) if json else list(fleetrun.lines(found)))
+    raise typer.Exit(1 if any(check.good is False for check in found) else 0)
+
+
+# ── shared ──────────────────────────────────────────────────────────────────────────────
+
+
+def _root(named: str | None) -> str:
+    """As the command line or the environment says, else fleet.hcl. Raises UsageError."""
+    if named:
+        return named
+    from ..fleethcl import read_fleet
+
+    if Path(FILE).exists():
+        said = read_fleet(Path(FILE)).root
+        if said:
+            return said
+    raise UsageError(
+        "nobody says where the fleet's files are",
+        f"Give --root, set KAFKAFORM_FLEET_ROOT, or write root into the fleet block of {FILE}.",
+    )
+
+
+def _incomplete(root: str, cluster: str | None = None) -> None:
+    """End with 5 if a cluster is not wholly known, after saying which."""
+    from .. import fleetrun
+
+    unknown = list(fleetrun.missing(root, cluster))
+    for line in unknown:
+        Console.standard().note(f"Not known: {line}")
+    if unknown:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _inputs(var: list[Any], var_file: list[Path]) -> Any:
+    from ..configuration import Inputs
+
+    return Inputs.of(var, var_file)
+
+
+def _bars(*, quiet: bool) -> Any:
+    import sys
+
+    from ...core.clock import SystemClock
+    from ...render.progress import Bars
+
+    return Bars(sys.stderr, SystemClock(), quiet=quiet)
+
+
+def _print(what: Any) -> None:
+    """Lines for people, or one JSON document."""
+    from ...render.text import json_line
+
+    Console.standard().lines(what if isinstance(what, list) else [json_line(what)])

@@ -1,0 +1,139 @@
+"""`fleet report|query|who-can|history|status`: answers from a build's tables, without a JVM."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import UsageError
+from ..core.storage import refusal
+from ..fleet import answers
+from ..fleet.exports import FORMATS, Sheet, jsonable, write_csv
+from ..fleet.gold import Gold, before, current
+from ..fleet.gold import literal as sql_text
+from ..fleet.report.data import data
+from ..fleet.report.html import html
+from ..fleet.report.markdown import markdown
+from ..fleet.report.model import Report, report
+from ..fleet.report.questions import DETAILS, NUMBERS, ask
+from ..fleet.report.redact import redactor_of
+from ..fleet.tablesql import select
+from ..fleet.whocan import needed_rows, wanted, who_can
+from .fleetrun import need_packages
+
+PAGES: Mapping[str, Any] = {".html": html, ".md": markdown, ".json": data}
+"""Ending of a file -> what makes its text of a report."""
+_OPERATORS = {"=": "=", "in": "IN"}
+
+
+def formatted(sheet: Sheet, form: str) -> str:
+    """Raises UsageError: there is no such format."""
+    if form not in FORMATS:
+        raise UsageError(f"--format {form}: there is no such format", f"Use {_or(FORMATS)}.")
+    return FORMATS[form](sheet)
+
+
+def write_report(root: str, out: Path, *, csv: bool, redact: bool) -> tuple[Path, ...]:
+    """The files that were written. Raises UsageError, StorageError."""
+    if out.suffix not in PAGES:
+        raise UsageError(f"--out {out}: what kind of file is it?", f"End it in {_or(PAGES)}.")
+    gold = _gold(root)
+    mask = redactor_of(gold, secrets.token_bytes(32)) if redact else None
+    earlier = before(gold.build)
+    made: Report = report(
+        gold.build,
+        ask(gold, {**NUMBERS, **DETAILS}, mask),
+        ask(Gold(earlier), NUMBERS) if earlier else None,
+        earlier,
+        redacted=redact,
+        csv=out.stem if csv else None,
+    )
+    try:
+        out.write_text(PAGES[out.suffix](made), encoding="utf-8")
+    except OSError as error:
+        raise refusal("cannot write the report", out, error) from None
+    return (out, *(write_csv(gold, out.parent, out.stem, mask) if csv else ()))
+
+
+def queried(root: str, sql: str) -> Sheet:
+    """Raises UsageError: it is no query, or names what is not there."""
+    return select(_gold(root), sql)
+
+
+def who(
+    root: str,
+    operation: str,
+    resource: str,
+    *,
+    cluster: str | None,
+    principal: str | None,
+    host: str | None,
+) -> Sheet:
+    """Who may do it, a row for each cluster and principal. Raises UsageError."""
+    asked = wanted(operation, resource, principal, host)
+    gold = _gold(root)
+    gold.require("effective_permissions")
+    which = f"cluster = {sql_text(cluster)}" if cluster else "true"
+    clusters = gold.rows(f"SELECT * FROM cluster WHERE {which}")
+    if cluster and not clusters:
+        raise UsageError(
+            f"build {gold.build.name} knows no cluster {cluster}",
+            "`kafkaform fleet query 'SELECT cluster FROM cluster'` lists them.",
+        )
+    conditions = " AND ".join((which, *map(_condition, needed_rows(asked))))
+    rows = gold.rows(f"SELECT * FROM effective_permissions WHERE {conditions}")
+    names = ("cluster", "principal", "verdict", "rule", "via", "needs", "as_of")
+    found = who_can(rows, clusters, asked)
+    return Sheet(names, tuple(tuple(getattr(a, name) for name in names) for a in found))
+
+
+def _condition(part: tuple[str, str, Any]) -> str:
+    column, operator, value = part
+    return f'"{column}" {_OPERATORS[operator]} {_sql(value)}'
+
+
+def _sql(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return sql_text(value)
+    return f"({', '.join(map(_sql, value))})"
+
+
+def timeline(root: str, key: str, cluster: str, since: str) -> Sheet:
+    """Raises UsageError: there is no such object."""
+    return answers.history(_gold(root), cluster, key, answers.span(since))
+
+
+def standing(root: str) -> answers.Status:
+    """Raises UsageError: there is no build."""
+    need_packages()
+    return answers.status(root)
+
+
+def standing_document(state: answers.Status) -> dict[str, Any]:
+    """For programs."""
+    parts = {
+        title.lower().replace(" ", "_"): [
+            dict(zip(sheet.names, jsonable(row), strict=True)) for row in sheet.rows
+        ]
+        for title, sheet in state.parts.items()
+    }
+    return {
+        "format_version": "1.0",
+        "build": state.build.name,
+        "complete": state.complete,
+        **parts,
+    }
+
+
+def _gold(root: str) -> Gold:
+    need_packages()
+    return Gold(current(root))
+
+
+def _or(names: Mapping[str, Any]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} or {last}"

@@ -1,0 +1,117 @@
+"""Operations as bits of one number, which is how the permission tables hold them.
+
+Bits are stored: a new operation gets a new number, and none is ever given again. They are the
+protocol's codes of the operations (AclOperation of Kafka 4.3), and so is which operation is ever
+asked of which type of resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kafkaform_providers.kafka.access import ALL, ALLOW, IMPLIED_BY
+
+from ..core.errors import UsageError
+
+BITS: Mapping[str, int] = {
+    ALL: 2,
+    "Read": 3,
+    "Write": 4,
+    "Create": 5,
+    "Delete": 6,
+    "Alter": 7,
+    "Describe": 8,
+    "ClusterAction": 9,
+    "DescribeConfigs": 10,
+    "AlterConfigs": 11,
+    "IdempotentWrite": 12,
+    "CreateTokens": 13,
+    "DescribeTokens": 14,
+    "TwoPhaseCommit": 15,
+}
+"""Operation -> its bit. The bit of `All` is used while masks are made, and in no table."""
+
+ASKED: Mapping[str, tuple[str, ...]] = {
+    "Topic": (
+        "Read",
+        "Write",
+        "Create",
+        "Delete",
+        "Alter",
+        "Describe",
+        "DescribeConfigs",
+        "AlterConfigs",
+    ),
+    "Group": ("Read", "Delete", "Describe", "DescribeConfigs", "AlterConfigs"),
+    "Cluster": (
+        "Create",
+        "Alter",
+        "Describe",
+        "ClusterAction",
+        "DescribeConfigs",
+        "AlterConfigs",
+        "IdempotentWrite",
+    ),
+    "TransactionalID": ("Write", "Describe", "TwoPhaseCommit"),
+    "DelegationToken": ("Describe",),
+    "User": ("CreateTokens", "DescribeTokens"),
+}
+"""Resource type -> the operations that are ever asked of it: what a super user may do."""
+
+SPELLED: Mapping[str, str] = {
+    "topic": "Topic",
+    "group": "Group",
+    "cluster": "Cluster",
+    "transactional_id": "TransactionalID",
+    "delegation_token": "DelegationToken",
+    "user": "User",
+}
+"""Resource type as people type it -> as ACLs have it."""
+CLUSTER = "kafka-cluster"
+"""The name that the cluster has as a resource."""
+
+
+def mask_of(operations: Iterable[str]) -> int:
+    """One number for these operations."""
+    return sum(1 << BITS[name] for name in set(operations))
+
+
+def given_by(operation: str, permission: str) -> int:
+    """What an ACL with this operation decides, `All` itself among it: an ALLOW implies others, a
+    DENY does not."""
+    if operation == ALL:
+        return mask_of(BITS)
+    implied = (name for name, by in IMPLIED_BY.items() if permission == ALLOW and operation in by)
+    return mask_of((operation, *implied))
+
+
+def asked_of(resource_type: str) -> int:
+    """Everything that is ever asked of such a resource."""
+    return mask_of(ASKED[resource_type])
+
+
+def resource_of(text: str) -> tuple[str, str]:
+    """`topic/orders` -> ("Topic", "orders"). Raises UsageError for anything else."""
+    word, slash, name = text.partition("/")
+    kind = SPELLED.get(word.lower())
+    if kind == "Cluster" and not slash:
+        return kind, CLUSTER
+    if kind is None or not name:
+        raise UsageError(
+            f'"{text}" names no resource',
+            f"Write TYPE/NAME, like topic/orders; types are {', '.join(SPELLED)}.",
+        )
+    return kind, name
+
+
+def operation_of(text: str, resource_type: str) -> str:
+    """`READ`, `read` or `describe_configs` -> `Read`, `DescribeConfigs`. Raises UsageError for
+    what is never asked of such a resource."""
+    wanted = text.replace("_", "").lower()
+    for name in ASKED[resource_type]:
+        if name.lower() == wanted:
+            return name
+    raise UsageError(
+        f'Kafka never asks for "{text}" on a {resource_type}',
+        f"Ask for one of {', '.join(ASKED[resource_type])}.",
+    )

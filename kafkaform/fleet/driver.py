@@ -1,0 +1,235 @@
+"""One build: takes in what has landed, makes the tables that it changes, and publishes them.
+
+Until the last step readers see the build before. A build that dies is taken back by the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pyspark.sql.functions as F
+from pyspark.sql import SparkSession
+
+from ..core.dataclass import replace
+from ..core.landing import AUDIT, REGISTER, SOURCES
+from ..core.objects import Objects
+from ..core.progress import Progress, Report, silent
+from . import inputs, intake, manifest
+from .dataset import Context, Dataset
+from .manifest import ALL, Clusters, Manifest
+from .order import FIRST, selected
+from .register import Register
+from .store import Store
+from .tables import SCHEMA_VERSION, TABLES, Scope
+from .touched import touched
+from .work import Work, explained, make, take
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NOBODY: Clusters = frozenset()
+
+Follow = Callable[[Store, str], None]
+"""Adds to `audit_raw` what a topic has new, in the name of a build."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """code: the version of kafkaform; only: tables, none: all; max_corrupt: instead of the
+    register's; follow: a topic to be read first; held: raises Locked if the root's lock is not
+    ours any more."""
+
+    code: str
+    only: tuple[str, ...] = ()
+    max_corrupt: float | None = None
+    follow: Follow | None = None
+    held: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True)
+class Result:
+    """manifest: of the current build; made: the tables that this run has written, empty: there
+    was nothing to do; clusters: the touched ones."""
+
+    manifest: Manifest
+    made: tuple[str, ...] = ()
+    clusters: Clusters = NOBODY
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What there is to do. files: path below the landing folder -> bytes, of all; new: those that
+    the build before does not know; stale: it knows nothing that counts any more."""
+
+    before: Manifest | None
+    files: Mapping[str, int]
+    new: tuple[str, ...]
+    chosen: tuple[Dataset, ...]
+    register: Register
+    stale: bool
+
+    @property
+    def nothing(self) -> bool:
+        owed = self.before.owed.keys() if self.before else ()
+        return not (self.stale or self.new or any(d.table in owed for d in self.chosen))
+
+
+def run(
+    start: Callable[[], SparkSession],
+    objects: Objects,
+    root: str,
+    datasets: Sequence[Dataset],
+    options: Options,
+    report: Report = silent,
+) -> Result:
+    """Make the tables of what has landed. start: makes the session; it is not called if there is
+    nothing to do. objects: those of the root, whose lock the caller holds.
+
+    Raises UsageError: nothing has landed, or `only` names no table; KafkaformError: too much of
+    it is corrupt; StorageError: a table cannot be made or breaks its own rules, or a later
+    version has written the root.
+    """
+    plan = _plan(objects, datasets, options)
+    if plan.before and plan.nothing and not options.follow:
+        return Result(plan.before)
+    started = datetime.now(UTC)
+    report(Progress("fleet", "starting Spark", 0, None))
+    store = Store(start(), root)
+    print_ = inputs.fingerprint(plan.files, (options.code, *sorted(options.only)))
+    build = f"{started:%Y%m%dT%H%M%S}-{print_[:12]}" if options.follow else print_[:16]
+    work = Work(store, build, plan.before)
+    if plan.before:
+        work.versions.update({name: w.version for name, w in plan.before.tables.items()})
+    if manifest.begin(objects, build):
+        with explained("what an earlier build has left cannot be taken back"):
+            work.versions.update(store.recover(plan.before))
+    followed = options.follow is not None and _follow(work, options.follow)
+    if plan.before and plan.nothing and not followed:
+        manifest.end(objects)
+        return Result(plan.before)
+    _take_in(work, plan, started, followed)
+    context = Context(plan.register, _as_of(work), build)
+    clusters, owed = _make_all(work, plan, datasets, context, options.held, report)
+    options.held()
+    made = Manifest(
+        build,
+        {**(plan.before.tables if plan.before else {}), **work.written},
+        started.isoformat(),
+        datetime.now(UTC).isoformat(),
+        context.as_of.isoformat(),
+        print_,
+        options.code,
+        owed,
+    )
+    manifest.publish(objects, made, plan.files)
+    manifest.end(objects)
+    return Result(made, tuple(work.written), clusters)
+
+
+def _plan(objects: Objects, datasets: Sequence[Dataset], options: Options) -> _Plan:
+    before = manifest.current(objects)
+    listed = inputs.listed(objects)
+    files = {name: listed[name] for name in intake.ready(listed, ())}
+    register = inputs.newest_register(objects, files)
+    if options.max_corrupt is not None:
+        limits = replace(register.settings, max_corrupt=options.max_corrupt)
+        register = replace(register, settings=limits)
+    known = manifest.known(objects, before.build) if before else frozenset()
+    stale = before is None or (before.code, before.schema_version) != (options.code, SCHEMA_VERSION)
+    new = intake.ready(listed, known)
+    return _Plan(before, files, new, selected(datasets, options.only), register, stale)
+
+
+def _follow(work: Work, follow: Follow) -> bool:
+    """Whether the topic had anything new."""
+    with explained("the topic cannot be read"):
+        follow(work.store, work.build)
+        latest = work.store.latest("audit_raw")
+    if latest is None or latest == work.versions.get("audit_raw"):
+        return False
+    work.versions["audit_raw"] = latest
+    return True
+
+
+def _take_in(work: Work, plan: _Plan, now: datetime, topic: bool) -> None:
+    """New landing files, and what is bad of what a topic has brought."""
+    seen = {name: work.read(name) for name in ("audit_raw", "quarantine")} if topic else {}
+    stamp = intake.Stamp(work.build, now)
+    limit = plan.register.settings.max_corrupt
+    with explained("what has landed cannot be taken in"):
+        store = work.store
+        new = intake.take_in(store.spark, store.landing, plan.new, stamp, limit, seen)
+    for table, rows in new.items():
+        if _may_have(table, plan.new):
+            take(work, table, rows)
+        elif table not in work.versions:
+            take(work, table, work.read(table))
+
+
+def _may_have(table: str, files: Sequence[str]) -> bool:
+    """Whether these files can have rows for a bronze table; any file can have bad lines."""
+    wanted = _SOURCES.get(table)
+    return wanted is None or any(inputs.source(name) in wanted for name in files)
+
+
+_SOURCES: Mapping[str, Sequence[str]] = {
+    "audit_raw": (AUDIT,),
+    "register_raw": (REGISTER,),
+    "snapshot": SOURCES,
+    "snapshot_raw": SOURCES,
+}
+
+
+def _as_of(work: Work) -> datetime:
+    """The newest time at which anything was captured."""
+    columns = {"snapshot": "captured_at", "register_raw": "taken"}
+    newest = (work.read(t).select(F.col(c).alias("at")) for t, c in columns.items())
+    both = next(newest).unionByName(next(newest))
+    # As a number: how Python would take a timestamp depends on the machine's time zone.
+    found = both.agg(F.max(F.unix_micros("at")).alias("at")).collect()[0]["at"]
+    return EPOCH + timedelta(microseconds=found)
+
+
+def _make_all(
+    work: Work,
+    plan: _Plan,
+    datasets: Sequence[Dataset],
+    context: Context,
+    held: Callable[[], None],
+    report: Report,
+) -> tuple[Clusters, Mapping[str, Clusters]]:
+    """The touched clusters, and what this build owes to the tables that it was told to leave."""
+    clusters: Clusters = ALL
+    known, owed = plan.stale, dict(plan.before.owed if plan.before else {})
+    for number, dataset in enumerate(plan.chosen):
+        table = dataset.table
+        if not known and not _tells(table, plan.chosen[number:]):
+            clusters, known = _touched(work, plan), True
+        report(Progress("fleet", f"making {table}", number, len(plan.chosen), "tables", even=False))
+        wanted = _united(clusters, owed.pop(table, NOBODY))
+        if TABLES[table].scope is not Scope.CLUSTER or wanted is ALL or wanted:
+            held()
+            make(work, dataset, wanted, context)
+    if not known:
+        clusters = _touched(work, plan)
+    total = len(plan.chosen)
+    report(Progress("fleet", "tables made", total, total, "tables", finished=True))
+    left = {d.table for d in datasets} - {d.table for d in plan.chosen}
+    owed |= {table: _united(clusters, owed.get(table, NOBODY)) for table in left}
+    return clusters, {table: who for table, who in owed.items() if who is ALL or who}
+
+
+def _tells(table: str, ahead: Sequence[Dataset]) -> bool:
+    """Whether tables that tell which clusters are touched are still to be made."""
+    return any(dataset.table in FIRST for dataset in ahead)
+
+
+def _touched(work: Work, plan: _Plan) -> Clusters:
+    views = {name: (work.read_before(name), work.read(name)) for name in FIRST}
+    lines = work.read("audit_raw").where(F.col("_build") == work.build)
+    with explained("it cannot be told what is new"):
+        return touched(plan.new, views["cluster"], views["lineage"], lines)
+
+
+def _united(one: Clusters, other: Clusters) -> Clusters:
+    return ALL if one is ALL or other is ALL else one | other

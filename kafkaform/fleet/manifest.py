@@ -1,0 +1,171 @@
+"""Which builds there are, and at which version each has each table.
+
+    builds/<build>.json       what a build made, written when all of it is there
+    builds/<build>.inputs.gz  the landing files that it knows, a line each
+    builds/current            the name of the build that readers read
+    builds/unfinished         the name of a build that writes tables, or died while it did
+
+A table alone can be changed as a whole; a build changes many. So readers take the versions of one
+manifest, and a build that died has changed nothing that anybody reads.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..core.dataclass import dataclass
+from ..core.errors import StorageError
+from ..core.objects import Changed, Exists, Objects
+from .tables import SCHEMA_VERSION
+
+FOLDER = "builds"
+CURRENT, UNFINISHED = f"{FOLDER}/current", f"{FOLDER}/unfinished"
+ALL = None
+"""Instead of names of clusters: each of them."""
+Clusters = frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One table of a build. version: Delta's; seconds: that it took, 0 if it was left as it was."""
+
+    version: int
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """started, ended, as_of: RFC 3339; fingerprint: SHA-256 of all inputs; code: the version of
+    kafkaform; owed: table -> clusters of which it does not know the newest yet, because a build
+    was asked to leave it out."""
+
+    build: str
+    tables: Mapping[str, Written]
+    started: str
+    ended: str
+    as_of: str
+    fingerprint: str
+    code: str
+    owed: Mapping[str, Clusters]
+    schema_version: int = SCHEMA_VERSION
+
+
+def current(objects: Objects) -> Manifest | None:
+    """The build that readers read; None: there is none yet.
+
+    Raises StorageError: it cannot be read, or a later version wrote it.
+    """
+    pointer = objects.read(CURRENT)
+    return load(objects, pointer.data.decode().strip()) if pointer else None
+
+
+def load(objects: Objects, build: str) -> Manifest:
+    """Raises StorageError."""
+    found = objects.read(_key(build))
+    if found is None:
+        raise StorageError(
+            f"{objects.location}: the build {build} has no manifest",
+            "Restore the folder `builds` from a backup, or remove it and run `fleet run` again.",
+        )
+    members = json.loads(found.data)
+    if members["schema_version"] > SCHEMA_VERSION:
+        raise StorageError(
+            f"{objects.location}: the build {build} has tables of version "
+            f"{members['schema_version']}; this kafkaform knows up to {SCHEMA_VERSION}",
+            "Use the version of kafkaform that wrote it, or a later one.",
+        )
+    return _decoded(members)
+
+
+def _decoded(members: Mapping[str, Any]) -> Manifest:
+    tables = {name: Written(**written) for name, written in members["tables"].items()}
+    owed = {name: ALL if c is None else frozenset(c) for name, c in members["owed"].items()}
+    return Manifest(**{**members, "tables": tables, "owed": owed})
+
+
+def publish(objects: Objects, manifest: Manifest, inputs: Iterable[str]) -> None:
+    """Make this build the current one. inputs: landing files that are in it."""
+    listed = gzip.compress("\n".join(sorted(inputs)).encode(), mtime=0)
+    _put(objects, _inputs(manifest.build), listed)
+    _put(objects, _key(manifest.build), encode(manifest))
+    _put(objects, CURRENT, manifest.build.encode())
+
+
+def encode(manifest: Manifest) -> bytes:
+    members = {name: getattr(manifest, name) for name in Manifest.__match_args__}
+    members["tables"] = {
+        name: {"version": w.version, "rows": w.rows, "seconds": w.seconds}
+        for name, w in manifest.tables.items()
+    }
+    members["owed"] = {
+        name: ALL if c is None else sorted(c) for name, c in sorted(manifest.owed.items())
+    }
+    return json.dumps(members, indent=1).encode()
+
+
+def known(objects: Objects, build: str) -> frozenset[str]:
+    """The landing files that are in this build."""
+    found = objects.read(_inputs(build))
+    if found is None:
+        raise StorageError(
+            f"{objects.location}: the list of inputs of build {build} is missing",
+            "Restore the folder `builds` from a backup, or remove it and run `fleet run` again.",
+        )
+    return frozenset(gzip.decompress(found.data).decode().splitlines())
+
+
+def begin(objects: Objects, build: str) -> bool:
+    """Note that tables are about to be written. True: an earlier build died while it did so."""
+    died = objects.read(UNFINISHED) is not None
+    _put(objects, UNFINISHED, build.encode())
+    return died
+
+
+def end(objects: Objects) -> None:
+    objects.delete(UNFINISHED)
+
+
+def builds(objects: Objects) -> tuple[Manifest, ...]:
+    """All builds, the oldest first."""
+    names = (entry.key for entry in objects.names(f"{FOLDER}/"))
+    found = (
+        load(objects, name.removeprefix(f"{FOLDER}/").removesuffix(".json"))
+        for name in names
+        if name.endswith(".json")
+    )
+    return tuple(sorted(found, key=lambda manifest: (manifest.started, manifest.build)))
+
+
+def forget(objects: Objects, build: str) -> None:
+    """Remove what is known of a build. Its tables' versions stay until they are vacuumed."""
+    objects.delete(_key(build))
+    objects.delete(_inputs(build))
+
+
+def _key(build: str) -> str:
+    return f"{FOLDER}/{build}.json"
+
+
+def _inputs(build: str) -> str:
+    return f"{FOLDER}/{build}.inputs.gz"
+
+
+def _put(objects: Objects, key: str, data: bytes) -> None:
+    """Whatever stood there. Raises StorageError: somebody else writes at the same time."""
+    found = objects.read(key)
+    if found is not None and found.data == data:
+        return
+    try:
+        if found is None:
+            objects.create(key, data)
+        else:
+            objects.replace(key, data, found.version)
+    except (Exists, Changed) as error:
+        raise StorageError(
+            f"{objects.location}/{key}: somebody else has written it meanwhile",
+            "Only one `fleet run` at a time may write a root; run it again.",
+        ) from error

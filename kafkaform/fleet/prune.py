@@ -1,0 +1,33 @@
+"""Old builds are forgotten, and the files that only they needed are removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+from ..core.objects import Objects
+from . import manifest
+from .store import Store
+from .work import explained
+
+
+def prune(start: Callable[[], SparkSession], objects: Objects, root: str, keep: int) -> int:
+    """Keep the newest builds; how many are forgotten. The current one always stays.
+
+    keep: at least 1. start: makes the session; it is not called if there is nothing to forget.
+    The caller holds the root's lock. Raises StorageError.
+    """
+    now = manifest.current(objects)
+    builds = manifest.builds(objects)
+    kept = builds[-keep:]
+    old = [each for each in builds if each not in kept and (now is None or each.build != now.build)]
+    if not old or now is None:
+        return 0
+    # A manifest without its files would be worse than files without a manifest.
+    for each in old:
+        manifest.forget(objects, each.build)
+    first = min((*kept, now), key=lambda each: each.started)
+    with explained("old files cannot be removed"):
+        Store(start(), root).vacuum(first)
+    return len(old)

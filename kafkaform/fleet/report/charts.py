@@ -1,0 +1,237 @@
+"""Charts as data, and the figures of their shapes: widths in per cent, heights in pixels, so that
+a chart fits any width and its letters keep their size.
+
+Every series has a colour, a pattern and a letter: none of them is needed to tell it from others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+
+from ...core.dataclass import dataclass
+from .grids import Column, Grid, Kind, shown
+
+ROW, BAR = 40, 14
+"""Pixels that a bar takes with its label, and alone."""
+HEIGHT, FOOT = 140, 20
+"""Pixels of the field of a chart by days, and of the line of days below it."""
+NAME = 26
+"""Characters of a bar's label that a telephone has room for; the table has all."""
+LETTER_SHARE = 4.0
+"""Per cent of the width below which a part has no room for its letter."""
+LETTER_HEIGHT = 12
+"""Pixels; the same for columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """key: names colour and pattern in the style sheet."""
+
+    key: str
+    title: str
+    letter: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """values: one for each series; note: beside the label; limit: where a line is drawn."""
+
+    label: str
+    values: tuple[float, ...]
+    note: str = ""
+    limit: float | None = None
+
+    @property
+    def total(self) -> float:
+        return sum(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One coloured piece; x, width in per cent, y, height in pixels."""
+
+    series: Series
+    value: float
+    x: float
+    y: float
+    width: float
+    height: float
+    letter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A text or a line beside the pieces; x in per cent, y in pixels."""
+
+    text: str
+    x: float
+    y: float
+    anchor: str = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """days: columns side by side, one a day; else bars one below the other. label: what a bar
+    is; unit: what is counted; more: bars that were left out."""
+
+    id: str
+    title: str
+    unit: str
+    label: str
+    series: tuple[Series, ...]
+    bars: tuple[Bar, ...]
+    days: bool = False
+    more: int = 0
+
+    @property
+    def used(self) -> tuple[Series, ...]:
+        """The series that have something to show."""
+        sums = [sum(column) for column in zip(*(bar.values for bar in self.bars), strict=True)]
+        return tuple(s for s, value in zip(self.series, sums, strict=False) if value)
+
+    @property
+    def top(self) -> float:
+        """The value at the far end of the field; a bar alone fills it."""
+        far = max((_reach(bar) for bar in self.bars), default=0)
+        return max(far if len(self.bars) == 1 and not self.days else _round_up(far), 1)
+
+    @property
+    def height(self) -> int:
+        return HEIGHT + FOOT if self.days else ROW * len(self.bars)
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        make = self._columns if self.days else self._rows
+        return tuple(make())
+
+    @property
+    def labels(self) -> tuple[Mark, ...]:
+        """Names of bars; of days the first, the middle and the last."""
+        if not self.days:
+            return tuple(
+                Mark(_short(bar.label), 0, ROW * n + 16) for n, bar in enumerate(self.bars)
+            )
+        last = len(self.bars) - 1
+        wanted = ((0, "start"), (last // 2, "middle"), (last, "end"))
+        y, step = HEIGHT + FOOT - 5, 100 / max(len(self.bars), 1)
+        where = {"start": 0.0, "middle": 0.5, "end": 1.0}
+        return tuple(
+            Mark(self.bars[n].label, (n + where[anchor]) * step, y, anchor)
+            for n, anchor in dict(wanted).items()
+            if n >= 0
+        )
+
+    @property
+    def notes(self) -> tuple[Mark, ...]:
+        """Sums and remarks, flush right above each bar; of columns the scale."""
+        if self.days:
+            return tuple(
+                Mark(f"{self.top * share:,.0f}", 0, HEIGHT * (1 - share * 0.9), "start")
+                for share in (1.0, 0.5)
+                if float(self.top * share).is_integer()
+            )
+        return tuple(Mark(_note(bar), 100, ROW * n + 16, "end") for n, bar in enumerate(self.bars))
+
+    @property
+    def limits(self) -> tuple[Mark, ...]:
+        return tuple(
+            Mark(f"limit {bar.limit:,.0f}", bar.limit / self.top * 100, ROW * n + 20)
+            for n, bar in enumerate(self.bars)
+            if bar.limit is not None
+        )
+
+    @property
+    def about(self) -> str:
+        """The chart in a sentence, for who does not see it."""
+        what = f"{'Columns' if self.days else 'Bars'} of {self.unit}, one a {self.label}."
+        largest = sorted(self.bars, key=lambda bar: (-bar.total, bar.label))[:3]
+        told = "; ".join(
+            f"{bar.label}: {bar.total:,.0f} ({', '.join(self._told(bar))})"
+            for bar in largest
+            if bar.total
+        )
+        return f"{what} {f'The largest are {told}.' if told else 'There is nothing to show.'}"
+
+    @property
+    def figures(self) -> Grid:
+        """The same numbers as a table."""
+        columns = [Column("label", self.label.capitalize(), Kind.CODE)]
+        columns += [Column(series.key, series.title, Kind.NUMBER) for series in self.series]
+        limited = any(bar.limit is not None for bar in self.bars)
+        noted = any(bar.note for bar in self.bars)
+        columns += [Column("limit", "Limit", Kind.NUMBER)] if limited else []
+        columns += [Column("note", "Note")] if noted else []
+        rows = tuple(
+            (bar.label, *bar.values, *([bar.limit] * limited), *([bar.note] * noted))
+            for bar in self.bars
+        )
+        return Grid(f"{self.title}: figures", tuple(columns), rows, len(rows) + self.more)
+
+    def _told(self, bar: Bar) -> Iterable[str]:
+        for series, value in zip(self.series, bar.values, strict=True):
+            if value:
+                yield f"{series.title} {value:,.0f}"
+
+    def _rows(self) -> Iterable[Part]:
+        top = self.top
+        for number, bar in enumerate(self.bars):
+            x = 0.0
+            for series, value in zip(self.series, bar.values, strict=True):
+                width = value / top * 100
+                if value:
+                    wide = width >= LETTER_SHARE
+                    yield Part(series, value, x, ROW * number + 21, width, BAR, wide)
+                x += width
+
+    def _columns(self) -> Iterable[Part]:
+        top, step = self.top, 100 / max(len(self.bars), 1)
+        for number, bar in enumerate(self.bars):
+            y = float(HEIGHT)
+            for series, value in zip(self.series, bar.values, strict=True):
+                height = value / top * HEIGHT * 0.9
+                y -= height
+                if value:
+                    x, tall = (number + 0.1) * step, height >= LETTER_HEIGHT
+                    yield Part(series, value, x, y, step * 0.8, height, tall)
+
+
+def by_day(
+    days: Sequence[date], values: Mapping[tuple[date, str], float], series: Sequence[Series]
+) -> tuple[Bar, ...]:
+    """One bar for each day from the first to the last, also for those on which nothing was."""
+    if not days:
+        return ()
+    span = (max(days) - min(days)).days
+    every = [min(days) + timedelta(days=n) for n in range(span + 1)]
+    return tuple(
+        Bar(day.isoformat(), tuple(values.get((day, s.key), 0) for s in series)) for day in every
+    )
+
+
+def tip(part: Part) -> str:
+    """What a piece says when it is pointed at."""
+    return f"{part.series.title}: {shown(part.value, Column('', '', Kind.NUMBER))}"
+
+
+def _note(bar: Bar) -> str:
+    """`3,120 of 4,000 · full 2027-01-02`."""
+    limit = f" of {bar.limit:,.0f}" if bar.limit is not None else ""
+    return " · ".join(filter(None, (f"{bar.total:,.0f}{limit}", bar.note)))
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= NAME else label[: NAME - 1] + "…"
+
+
+def _reach(bar: Bar) -> float:
+    return max(bar.total, bar.limit or 0)
+
+
+def _round_up(value: float) -> float:
+    """1, 2 or 5 times a power of ten, or a half step between: 0 -> 0, 7 -> 8, 43 -> 50."""
+    if value <= 0:
+        return 0
+    power = 10.0 ** (len(str(int(value))) - 1) if value >= 1 else 1.0
+    steps = (1, 1.2, 1.6, 2, 2.5, 3, 4, 5, 6, 8, 10)
+    return next(power * step for step in steps if power * step >= value)

@@ -1,0 +1,95 @@
+"""How much of the fleet the report knows about: what stands before everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from ...core.dataclass import dataclass
+from .charts import Bar, Chart, Series
+from .grids import Column, Grid, Kind, grid, total
+from .questions import Answers
+
+STATUSES = ("read", "partial", "stale", "failed", "never")
+"""Of clusters, from known to unknown."""
+_UNKNOWN = ("stale", "failed", "never")
+
+_CLUSTERS = (
+    Column("cluster", "Cluster", Kind.CODE),
+    Column("status", "Status", Kind.WORD),
+    Column("registered", "In fleet.hcl", Kind.FLAG),
+    Column("captured_at", "Last read", Kind.TIME, "never"),
+    Column("missing", "Not read whole", missing="–"),
+    Column("error", "Error of the newest try", Kind.LONG),
+    Column("owner", "Owner", missing="none"),
+)
+_STATES = (
+    Column("state", "State", Kind.CODE),
+    Column("state_at", "State landed", Kind.TIME, "never"),
+    Column("desired_at", "Configuration landed", Kind.TIME, "never"),
+    Column("error", "Why it is not known", Kind.LONG),
+    Column("owner", "Owner", missing="none"),
+)
+
+_SERIES = (
+    Series("read", "read", "R"),
+    Series("partial", "read in part", "P"),
+    Series("stale", "stale", "S"),
+    Series("failed", "failed", "F"),
+    Series("never", "never read", "N"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """expected: registered clusters, None: not known; counts: of them, by status; unknown:
+    those of which nothing in the report speaks; oldest: capture that is in use."""
+
+    expected: int | None
+    counts: Mapping[str, int]
+    unregistered: int
+    oldest: datetime | None
+    clusters: Grid
+    states: Grid
+
+    @property
+    def unknown(self) -> int:
+        return sum(self.counts[status] for status in _UNKNOWN)
+
+    @property
+    def chart(self) -> Chart:
+        bar = Bar("expected clusters", tuple(self.counts[series.key] for series in _SERIES))
+        return Chart("coverage-chart", "Clusters by status", "clusters", "fleet", _SERIES, (bar,))
+
+    @property
+    def whole(self) -> bool:
+        """Every cluster was read whole, and every state's configuration."""
+        others = sum(self.counts.values()) - self.counts["read"]
+        return self.expected is not None and not others and not self.states.total
+
+
+def coverage(answers: Answers) -> Coverage:
+    """From the answers to `clusters`, `clusters_off` and `states_off`."""
+    rows = answers.get("clusters")
+    expected = [row for row in rows or () if row["registered"]]
+    counts = dict.fromkeys(STATUSES, 0)
+    for row in expected:
+        counts[row["status"]] += row["clusters"]
+    used = [row["oldest"] for row in rows or () if row["oldest"] and row["status"] in STATUSES[:2]]
+    off = [{**row, "missing": _missing(row)} for row in answers.get("clusters_off") or ()]
+    states = answers.get("states_off") or []
+    return Coverage(
+        expected=None if rows is None else total(expected, "clusters"),
+        counts=counts,
+        unregistered=total(rows or (), "clusters") - total(expected, "clusters"),
+        oldest=min(used, default=None),
+        clusters=grid("Clusters that were not read whole, or are not in fleet.hcl", _CLUSTERS, off),
+        states=grid("States whose configuration is not known", _STATES, states),
+    )
+
+
+def _missing(row: Mapping[str, Any]) -> str | None:
+    """Kinds that were not read whole: `kafka_acl (failed)`."""
+    short = {kind: how for kind, how in (row["coverage"] or {}).items() if how != "complete"}
+    return ", ".join(f"{kind} ({how})" for kind, how in sorted(short.items())) or None

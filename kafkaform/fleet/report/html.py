@@ -1,0 +1,133 @@
+"""The report as one HTML file that asks for nothing: no address, no image, no font.
+
+Names in it are foreign. Every value is written by `inline`, then escaped; the only markup that is
+not escaped is our own. The page's policy lets no script run but ours, which is named by its hash
+and sorts tables; without it everything else works.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ...core.foreign import inline
+from ..exports import utc
+from .charts import HEIGHT, ROW, tip
+from .grids import Column, moment, order, shown
+from .model import Number, Report
+from .questions import LIMIT
+
+PATTERNS: Mapping[str, str] = {
+    "outside": "M-2 2L2 -2M0 8L8 0M6 10L10 6",
+    "pending": "M4 0V8",
+    "behind": "M0 4H8",
+    "unmanaged": "M4 2V6M2 4H6",
+    "unknown": "M-2 6L2 10M0 0L8 8M6 -2L10 2M-2 2L2 -2M0 8L8 0M6 10L10 6",
+    "applied": "",
+    "unclear": "M3 3H5V5H3Z",
+    "failed": "M-2 6L2 10M0 0L8 8M6 -2L10 2",
+}
+"""Series -> lines over its colour, in a square of eight."""
+SAME: Mapping[str, str] = {
+    "read": "applied",
+    "partial": "unclear",
+    "stale": "behind",
+    "never": "unknown",
+    "high": "outside",
+    "medium": "unmanaged",
+    "low": "pending",
+    "candidate": "outside",
+    "in_use": "applied",
+    "too_new": "pending",
+}
+"""Series that look like another one, with which they never stand in one chart."""
+_CHIPS: Mapping[str, Mapping[str, str]] = {
+    "severity": {"high": "bad", "medium": "warn", "low": "note"},
+    "status": {"failed": "bad", "never": "bad", "stale": "warn", "partial": "warn"},
+    "verdict": {"out_of_band": "bad", "not_effective": "warn", "unclear": "note"},
+    "chain": {"broken": "bad", "gap": "warn"},
+}
+"""Column -> its words that stand on a coloured ground. The word says it, the colour repeats it."""
+STATUSES: Mapping[str, str] = {
+    "read": "Read",
+    "partial": "In part",
+    "stale": "Stale",
+    "failed": "Failed",
+    "never": "Never read",
+}
+
+
+def html(report: Report) -> str:
+    """The page. The same report makes the same bytes."""
+    pages = _environment()
+    script = pages.get_template("sort.js.j2").render()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return pages.get_template("report.html.j2").render(
+        report=report, script=Markup(script), script_hash=digest
+    )
+
+
+def _environment() -> Environment:
+    pages = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    pages.filters |= {
+        "cell": _cell,
+        "change": _change,
+        "figure": _figure,
+        "moment": moment,
+        "number": lambda value: f"{value:,}",
+        "order": order,
+        "tip": tip,
+        "utc": utc,
+    }
+    patterns = {**PATTERNS, **{key: PATTERNS[like] for key, like in SAME.items()}}
+    colours = {key: SAME.get(key, key) for key in patterns}
+    pages.globals |= {
+        "series": patterns,
+        "colours": colours,
+        "statuses": STATUSES,
+        "limit": LIMIT,
+        "row": ROW,
+        "field": HEIGHT,
+    }
+    return pages
+
+
+def _visible(value: Any) -> Any:
+    """What every expression of a template passes: foreign text without what cannot be seen."""
+    if isinstance(value, Markup) or not isinstance(value, str):
+        return value
+    return inline(value)
+
+
+def _cell(value: Any, column: Column) -> str:
+    chip = _CHIPS.get(column.name, {}).get(value) if isinstance(value, str) else None
+    text = shown(value, column)
+    return Markup('<span class="chip {}">{}</span>').format(chip, text) if chip else text
+
+
+def _change(number: Number, previous: datetime | None) -> str:
+    if previous is None:
+        return "no earlier build"
+    if number.change is None:
+        return "no figure to compare with"
+    if not number.change:
+        return "as in the build before"
+    return f"{'▲ +' if number.change > 0 else '▼ −'}{abs(number.change):,} since the build before"
+
+
+def _figure(value: float) -> str:
+    """A length with at most three decimals."""
+    return f"{value:.3f}".rstrip("0").rstrip(".")

@@ -1,0 +1,110 @@
+"""The report in short, as Markdown for a chat or a review, in which foreign text is only text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...core.foreign import inline
+from .coverage import STATUSES
+from .grids import Column, Grid, Kind, moment, shown
+from .model import Number, Report
+from .sections import Section
+
+TOP = 5
+"""Rows of a table."""
+WIDE = 6
+"""Columns of a table: the rest is for the page."""
+LONG = 80
+"""Characters of a cell."""
+_FOREIGN = (Kind.CODE, Kind.VALUE, Kind.TEXT, Kind.LONG)
+_ACTIVE = re.compile(r"[\\`*\[\]<>#|~&@!$_]|:(?=//)|(?<=www)\.")
+
+
+def markdown(report: Report) -> str:
+    """At most a few rows of each table. The same report makes the same bytes."""
+    return "\n".join(_lines(report)) + "\n"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield f"# Fleet report, {moment(report.as_of)} UTC"
+    yield ""
+    yield _coverage(report)
+    yield ""
+    yield "| | Now | Change |"
+    yield "|---|---:|---:|"
+    for number in report.numbers:
+        yield f"| {number.title} | {_value(number)} | {_change(number)} |"
+    for section in report.sections:
+        yield from _section(section)
+    yield ""
+    yield f"Build {code(report.build)}. Unknown is not zero: what could not be read is not counted."
+
+
+def _coverage(report: Report) -> str:
+    known = report.coverage
+    if known.expected is None:
+        return "**Coverage: unknown.**"
+    counts = ", ".join(f"{known.counts[status]:,} {status}" for status in STATUSES)
+    words = f"Coverage: {known.expected:,} clusters expected; {counts}"
+    extra = f", {known.unregistered:,} not in fleet.hcl" if known.unregistered else ""
+    states = f"; {known.states.total:,} configurations not known" if known.states.total else ""
+    return f"{words}{extra}{states}." if known.whole else f"**{words}{extra}{states}.**"
+
+
+def _value(number: Number) -> str:
+    if number.value is None:
+        return "unknown"
+    return f"{'at least ' if number.least else ''}{number.value:,}"
+
+
+def _change(number: Number) -> str:
+    if number.change is None:
+        return "–"
+    return f"{number.change:+,}" if number.change else "="
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield ""
+    yield f"## {section.title}"
+    yield ""
+    yield " ".join(map(prose, section.leads))
+    if section.missing:
+        yield f"Unknown: this build has no {', '.join(section.missing)}."
+    for table in section.grids:
+        if table.rows and table.csv:
+            yield from _table(table)
+
+
+def _table(table: Grid) -> Iterator[str]:
+    columns = table.columns[:WIDE]
+    yield ""
+    yield f"{table.caption} ({table.total:,}):"
+    yield ""
+    yield f"| {' | '.join(column.title for column in columns)} |"
+    yield f"|{'|'.join('---:' if column.right else '---' for column in columns)}|"
+    for row in table.rows[:TOP]:
+        yield f"| {' | '.join(_cells(row, columns))} |"
+
+
+def _cells(row: Sequence[Any], columns: Sequence[Column]) -> Iterator[str]:
+    for value, column in zip(row, columns, strict=False):
+        written = shown(value, column)
+        foreign = value is not None and column.kind in _FOREIGN and value != ""
+        yield code(written).replace("|", r"\|") if foreign else written
+
+
+def prose(text: str) -> str:
+    """A sentence with foreign parts; what Markdown would take for its own is a reference."""
+    return _ACTIVE.sub(lambda found: f"&#{ord(found[0])};", inline(text))
+
+
+def code(text: str) -> str:
+    """A code span. A pipe after a backslash, which tables read in two ways, is written `\\x7c`."""
+    shown = inline(text)
+    clipped = shown if len(shown) <= LONG else shown[: LONG - 1] + "…"
+    clear = re.sub(r"(?<=\\)\|", "x7c", clipped)
+    ticks = "`" * (max(map(len, re.findall(r"`+", clear)), default=0) + 1)
+    gap = " " if not clear.strip() or clear[0] in "` " or clear[-1] in "` " else ""
+    return f"{ticks}{gap}{clear}{gap}{ticks}"

@@ -1,0 +1,115 @@
+"""The report as frozen data: what its pages say, in the order in which they say it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from ...core.dataclass import dataclass
+from ..gold import Build
+from ..tables import SCHEMA_VERSION
+from .access import PERMISSIONS, QUOTAS
+from .coverage import Coverage, coverage
+from .drift import CHANGES, DRIFT
+from .grids import total
+from .load import CAPACITY, UNUSED
+from .questions import DAYS, Answers
+from .sections import Section, section
+from .trust import APPLIES, TRUST
+
+_READ = frozenset({"read", "partial"})
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """value: None: nobody knows; before: the build before's; least: clusters that could not be
+    read may add to it; place: the section that tells more."""
+
+    title: str
+    value: int | None
+    before: int | None
+    least: bool
+    place: str
+
+    @property
+    def change(self) -> int | None:
+        """Since the build before; None: one of the two is not known."""
+        if self.value is None or self.before is None:
+            return None
+        return self.value - self.before
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """previous: when the build before was, None: there is none to read; redacted: principals are
+    masked; csv: how the names of the files with all rows begin, None: there are none."""
+
+    build: str
+    as_of: datetime
+    ended: datetime
+    previous: datetime | None
+    redacted: bool
+    csv: str | None
+    coverage: Coverage
+    numbers: tuple[Number, ...]
+    sections: tuple[Section, ...]
+    schema_version: int = SCHEMA_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """live: it is counted in what clusters show, so it needs clusters that were read."""
+
+    answer: str
+    title: str
+    place: str
+    live: bool
+
+
+_COUNTS = (
+    _Count("differing", "objects differ from what is declared", "drift", True),
+    _Count("outside", f"changes out of band in {DAYS} days", "changes", True),
+    _Count("policy_high", "rules broken, severity high", "permissions", True),
+    _Count("grants_high", "access findings, severity high", "permissions", True),
+    _Count("failed", f"steps of applies failed in {DAYS} days", "applies", False),
+)
+
+_OUTLINES = (DRIFT, CHANGES, PERMISSIONS, UNUSED, QUOTAS, CAPACITY, APPLIES, TRUST)
+
+
+def report(
+    build: Build,
+    answers: Answers,
+    before: Answers | None = None,
+    previous: Build | None = None,
+    *,
+    redacted: bool = False,
+    csv: str | None = None,
+) -> Report:
+    """answers: to all questions; before: to NUMBERS, of the build `previous`."""
+    known = coverage(answers)
+    return Report(
+        build=build.name,
+        as_of=build.as_of,
+        ended=build.ended,
+        previous=previous.as_of if previous else None,
+        redacted=redacted,
+        csv=csv,
+        coverage=known,
+        numbers=tuple(_number(count, answers, before or {}, known) for count in _COUNTS),
+        sections=tuple(section(outline, answers, build.as_of) for outline in _OUTLINES),
+    )
+
+
+def _number(count: _Count, answers: Answers, before: Answers, known: Coverage) -> Number:
+    value = _value(answers, count)
+    least = count.live and known.unknown > 0 and value is not None
+    return Number(count.title, value, _value(before, count), least, count.place)
+
+
+def _value(answers: Answers, count: _Count) -> int | None:
+    """None where no table has it, or no cluster was read that it could be seen in."""
+    rows, clusters = answers.get(count.answer), answers.get("clusters")
+    if not rows or clusters is None:
+        return None
+    read = [row for row in clusters if row["status"] in _READ]
+    return None if count.live and not total(read, "clusters") else int(rows[0]["n"])

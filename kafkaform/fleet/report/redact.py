@@ -1,0 +1,111 @@
+"""Principals, users and actors under names that tell nothing, the same one throughout a report.
+
+A name is an HMAC under the report's key: without it nobody can try names, and with another key
+the same principal has another name. What is masked: columns that hold a principal, keys of ACLs,
+quotas and logins, and principals inside of texts. Hosts, client ids and owners stay.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...core.dataclass import dataclass, field
+from ..gold import Gold
+
+_PRINCIPALS = frozenset({"principal", "user", "actor"})
+_TEXTS = frozenset(
+    {"subject", "detail", "message", "error", "before", "after", "desired", "state", "live"}
+    | {"via", "evidence", "entity", "shared_scope", "address", "path", "text", "waiver"}
+)
+_PLACE: Mapping[str, int] = {"kafka_acl": 0, "kafka_user_scram_credential": 0, "kafka_quota": -1}
+"""Kinds whose keys name somebody; in which field, -1: in the one that begins with `user=`."""
+_OPEN = frozenset({"*", "", "ANONYMOUS"})
+"""Names that mean everybody or nobody."""
+_SPLIT = re.compile(r"([A-Z][A-Za-z]*:)?(.*)", re.DOTALL)
+_FIELD = re.compile(r"(?:[^\\|]|\\.)+")
+_TYPED = re.compile(r"\b(User:)([^|\s\"',;)\]]+)")
+_TOKEN = re.compile(r"[^\s|\"',;=()\[\]{}:]+")
+_PLAIN = re.compile(_TOKEN.pattern + r"\Z")
+
+NAMES: Mapping[str, str] = {
+    "grant_findings": "select distinct principal as name from grant_findings",
+    "effective_permissions": "select distinct principal as name from effective_permissions",
+    "effective_quotas": 'select distinct "user" as name from effective_quotas',
+    "change_attribution": "select distinct actor as name from change_attribution",
+    "live": "select distinct attrs['username'] as name from live"
+    " where kind = 'kafka_user_scram_credential'",
+}
+"""Table -> a query for the names that it knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Redactor:
+    """key: of this report; names: bare ones (`ci`, not `User:ci`) that are masked in texts."""
+
+    key: bytes = field(repr=False)
+    names: frozenset[str]
+    _odd: re.Pattern[str] | None
+
+    def __call__(self, table: str, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The row with every principal under its other name."""
+        kind = str(row.get("kind") or "")
+        own = str(row.get("principal") or row.get("actor") or "")
+        return {name: self._cell(name, value, kind, own) for name, value in row.items()}
+
+    def name(self, principal: str) -> str:
+        """`User:ci` -> `User:p-1a2b3c4d`; `User:*` stays."""
+        kind, bare = _SPLIT.fullmatch(principal).groups("")  # type: ignore[union-attr]
+        if bare in _OPEN:
+            return principal
+        digest = hmac.digest(self.key, bare.encode("utf-8", "surrogatepass"), "sha256").hex()
+        return f"{kind}p-{digest[:8]}"
+
+    def _cell(self, column: str, value: Any, kind: str, own: str) -> Any:
+        if isinstance(value, list):
+            return [self._cell(column, item, kind, own) for item in value]
+        if not isinstance(value, str):
+            return value
+        if column in _PRINCIPALS:
+            return self.name(value)
+        if column == "key" and kind in _PLACE:
+            return self._in_key(value, _PLACE[kind])
+        if column == "address" and kind in _PLACE:
+            return f"{kind}.{self.name(value)}"
+        return self._in_text(value, own) if column in _TEXTS else value
+
+    def _in_key(self, key: str, place: int) -> str:
+        fields = _FIELD.findall(key)
+        for number, text in enumerate(fields):
+            lead, bare = ("user=", text[5:]) if place < 0 else ("", text)
+            if number == place or (place < 0 and text.startswith("user=")):
+                fields[number] = lead + self.name(re.sub(r"\\(.)", r"\1", bare))
+        return "|".join(fields)
+
+    def _in_text(self, text: str, own: str) -> str:
+        if own.removeprefix("User:") not in _OPEN:
+            text = text.replace(own, self.name(own))
+        if self._odd:
+            text = self._odd.sub(lambda found: self.name(found[0]), text)
+        text = _TYPED.sub(lambda m: m[0] if _is_made(m[2]) else self.name(m[0]), text)
+        return _TOKEN.sub(lambda m: self.name(m[0]) if m[0] in self.names else m[0], text)
+
+
+def _is_made(bare: str) -> bool:
+    return bool(re.fullmatch(r"p-[0-9a-f]{8}", bare))
+
+
+def redactor(key: bytes, names: Iterable[str]) -> Redactor:
+    """names: principals and users, with or without `User:`."""
+    bare = {name.removeprefix("User:") for name in names} - _OPEN
+    odd = sorted((name for name in bare if not _PLAIN.match(name)), key=len, reverse=True)
+    pattern = re.compile("|".join(map(re.escape, odd))) if odd else None
+    return Redactor(key, frozenset(bare), pattern)
+
+
+def redactor_of(gold: Gold, key: bytes) -> Redactor:
+    """With all names that the build knows. Raises StorageError."""
+    queries = [sql for table, sql in NAMES.items() if gold.has(table)]
+    return redactor(key, (row["name"] for sql in queries for row in gold.rows(sql) if row["name"]))

@@ -1,0 +1,104 @@
+"""What a section of the report is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+
+from ...core.dataclass import dataclass
+from .charts import Chart
+from .grids import Grid
+from .questions import Answers, Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """leads: sentences; charts: None among them is left out."""
+
+    leads: tuple[str, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    grids: tuple[Grid, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """id: what links lead to; about: how to read it; missing: what this build has not made."""
+
+    id: str
+    title: str
+    about: str
+    leads: tuple[str, ...]
+    charts: tuple[Chart, ...]
+    grids: tuple[Grid, ...]
+    missing: tuple[str, ...]
+
+
+Known = Mapping[str, Rows]
+Make = Callable[[Known, datetime], Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """name: what is missing without it; needs: answers that `make` reads."""
+
+    name: str
+    needs: tuple[str, ...]
+    make: Make
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A section before anything is known."""
+
+    id: str
+    title: str
+    about: str
+    pieces: tuple[Piece, ...]
+
+
+def section(outline: Outline, answers: Answers, as_of: datetime) -> Section:
+    """The section with all of its pieces for which the build has the tables."""
+    blocks, missing = [], []
+    for piece in outline.pieces:
+        known = {name: rows for name in piece.needs if (rows := answers.get(name)) is not None}
+        if len(known) == len(piece.needs):
+            blocks.append(piece.make(known, as_of))
+        else:
+            missing.append(piece.name)
+    return Section(
+        outline.id,
+        outline.title,
+        outline.about,
+        tuple(lead for block in blocks for lead in block.leads),
+        tuple(chart for block in blocks for chart in block.charts if chart.bars),
+        tuple(grid for block in blocks for grid in block.grids),
+        tuple(missing),
+    )
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """`1 topic`, `1,200 topics`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def named(rows: Rows) -> Rows:
+    """The rows with `object`: `topic orders`, from kind and key."""
+    return [{**row, "object": _object(row["kind"], row["key"])} for row in rows]
+
+
+def _object(kind: str, key: str) -> str:
+    return f"{kind.removeprefix('kafka_')} {key}".strip()
+
+
+def sentence(parts: Iterable[str]) -> str:
+    """`a, b and c`."""
+    *most, last = [*parts] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def age(since: datetime | None, as_of: datetime) -> str:
+    """`12 d`, `5 h`; empty if it is not known."""
+    if since is None:
+        return ""
+    hours = max(0, int((as_of - since).total_seconds() // 3600))
+    return f"{hours // 24} d" if hours >= 48 else f"{hours} h"

@@ -1,0 +1,113 @@
+"""Runs, and whether the log that tells of them is whole."""
+
+from __future__ import annotations
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame, Window
+
+from .dataset import Context, Frames
+from .events import commits
+from .lines import claimed_seq
+from .names import newest
+from .tables import TABLES
+
+GENESIS = "0" * 64
+"""What the first record says that it follows."""
+_OUTSIDE = ("state", "recover")
+"""Records that are also written without a run: edits of the state, and seals of torn appends."""
+_ERRORS = "steps array<struct<error:struct<code:string>>>"
+_CHAIN = ("sound", "gap", "broken")
+"""The worst counts."""
+_SOUND, _GAP, _BROKEN = range(3)
+
+
+def run(frames: Frames, context: Context) -> DataFrame:
+    """frames: audit_raw. One row a run that began, planned, tried or ended something.
+
+    A run that was resumed under its own name has ended if it did so after its last begin. The
+    chain is broken where a record is not what was written, does not follow the one before it, or
+    has a rival for its place; where one is only missing, it has a gap.
+    """
+    raw = frames["audit_raw"].where(F.col("lineage").isNotNull())
+    records = raw.where(F.col("seq").isNotNull())
+    # A copy without its body tells less than the record itself.
+    longest = F.desc(F.length("line"))
+    once = newest(records, ["lineage", "seq", "hash"], longest, F.asc("line"))
+    runs = once.groupBy("lineage", "run").agg(
+        F.min_by("actor", F.struct("seq", "hash")).alias("actor"),
+        F.min(_moment("time")).alias("started_at"),
+        F.max("seq").alias("last"),
+        F.max(F.when(F.col("kind") == "run_begin", F.col("seq"))).alias("begun"),
+        F.max(F.when(F.col("kind") == "run_end", F.col("seq"))).alias("ended"),
+        _of_last("run_end", F.col("time")).alias("end_time"),
+        _of_last("run_end", _member("complete")).alias("completeness"),
+        *(
+            _of_last("run_begin", _member(name)).alias(alias)
+            for name, alias in (
+                *(("command", "command"), ("host", "host")),
+                ("kafkaform_version", "version"),
+            )
+        ),
+        F.coalesce(F.sum(_refused()), F.lit(0)).cast("int").alias("refused"),
+        F.max(~F.col("kind").isin(*_OUTSIDE)).alias("ran"),
+    )
+    over = F.col("ended") > F.coalesce("begun", F.lit(0))
+    ended = {
+        "ended_at": F.when(over, _moment("end_time")),
+        "complete": F.when(over, F.col("completeness") == "true"),
+    }
+    told = runs.where(F.col("ran")).withColumns(ended)
+    proven = told.join(
+        _chains(raw).withColumnRenamed("seq", "last"), ["lineage", "last"], how="left"
+    )
+    found = proven.join(commits(raw), ["lineage", "run"], how="left")
+    return found.select(*TABLES["run"].names)
+
+
+def _chains(raw: DataFrame) -> DataFrame:
+    """lineage, seq, chain: what the log is worth up to each record. One row a number."""
+    claimed = raw.withColumn("seq", F.coalesce("seq", claimed_seq()))
+    places = (
+        claimed.where(F.col("seq").isNotNull())
+        .groupBy("lineage", "seq")
+        .agg(
+            F.min("hash").alias("hash"),
+            F.max("hash").alias("_high"),
+            F.min("prev").alias("prev"),
+        )
+    )
+    in_order = Window.partitionBy("lineage").orderBy("seq")
+    before, follows = F.lag("seq", 1, 0).over(in_order), F.lag("hash").over(in_order)
+    expected = F.when(F.col("seq") == 1, F.lit(GENESIS)).otherwise(follows)
+    worth = (
+        F.when(F.col("hash").isNull() | (F.col("hash") != F.col("_high")), _BROKEN)
+        .when(F.col("seq") != before + 1, _GAP)
+        .when(~F.col("prev").eqNullSafe(expected), _BROKEN)
+        .otherwise(_SOUND)
+    )
+    judged = places.withColumn("worth", worth)
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    worst = F.max("worth").over(so_far)
+    name = F.element_at(F.array(*map(F.lit, _CHAIN)), worst + 1)
+    return judged.select("lineage", "seq", name.alias("chain"))
+
+
+def _of_last(kind: str, value: Column) -> Column:
+    """The value in the last record of this kind of a group."""
+    mine = F.col("kind") == kind
+    return F.max_by(F.when(mine, value), F.when(mine, F.struct("seq", "hash")))
+
+
+def _member(name: str) -> Column:
+    return F.get_json_object("body", f"$.{name}")
+
+
+def _moment(name: str) -> Column:
+    return F.try_to_timestamp(F.col(name))
+
+
+def _refused() -> Column:
+    """How many steps a dry run refused."""
+    steps = F.from_json("body", _ERRORS)["steps"]
+    refused = F.size(F.filter(steps, lambda step: step["error"].isNotNull()))
+    return F.when(F.col("kind") == "validate", refused)

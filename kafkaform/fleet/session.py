@@ -1,0 +1,186 @@
+"""The Spark session: on this machine, on a cluster, or behind a Connect server."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from ..core.dataclass import dataclass
+from ..core.errors import KafkaformError
+from . import java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[*]"
+_EXCLUDED = (
+    "io.delta:delta-kernel-*",
+    "io.unitycatalog:*",
+    "org.slf4j:slf4j-api",
+    "org.apache.hadoop:*",
+    "com.google.code.findbugs:*",
+    "org.xerial.snappy:*",
+    "org.scala-lang.modules:*",
+)
+"""Of what Delta's jars ask for: 2 of 33 are needed."""
+_ALWAYS: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+"""Can be set in a session that somebody else has started."""
+_AT_START: Mapping[str, str] = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+_HERE: Mapping[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+"""On one machine, where starting takes longer than computing."""
+_HEAP = "1g"
+_TAIL_BYTES = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """master: `local[N]`, `spark://…`, `yarn`, `k8s://…` or `sc://…` (Spark Connect); cache: a
+    folder of the user's, for jars; jars: Delta's, by path or URL, where Maven cannot be reached;
+    ivy: a settings file of Ivy that names a company's mirror."""
+
+    master: str
+    cache: Path
+    jars: tuple[str, ...] = ()
+    ivy: Path | None = None
+
+    @property
+    def connect(self) -> bool:
+        return self.master.startswith("sc://")
+
+    @property
+    def local(self) -> bool:
+        return self.master.startswith("local")
+
+
+def build_session(place: Place) -> SparkSession:
+    """A session that has Delta; under spark-submit the one that belongs to it.
+
+    Raises KafkaformError with the end of Spark's log if it does not start, UsageError if there is
+    no Java.
+    """
+    from pyspark.sql import SparkSession
+
+    builder: Any = SparkSession.builder.appName("kafkaform fleet")
+    if place.connect:
+        session: SparkSession = _started(builder.remote(place.master), place.master)
+        for name, value in _ALWAYS.items():
+            session.conf.set(name, value)
+        return session
+    for name, value in settings(place).items():
+        builder = builder.config(name, value)
+    if not submitted():
+        builder = builder.master(place.master)
+        _environment(place)
+    started: SparkSession = _started(builder, place.master)
+    return started
+
+
+def submitted() -> bool:
+    """Whether spark-submit has started this process: its master, jars and memory then count."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def settings(place: Place) -> Mapping[str, str]:
+    """What a session is started with."""
+    if submitted():
+        return {**_AT_START, **_ALWAYS}
+    # Else every folder that somebody works in gets a folder for tables without a path.
+    ours = {"spark.sql.warehouse.dir": str(place.cache / "warehouse"), **_jars(place)}
+    if place.local and "SPARK_DRIVER_MEMORY" not in os.environ:
+        ours["spark.driver.memory"] = _HEAP
+    return {**_AT_START, **_ALWAYS, **(_HERE if place.local else {}), **ours}
+
+
+def packages() -> str:
+    """Delta for this Spark, as Maven names it."""
+    minor = ".".join(version("pyspark").split(".")[:2])
+    return f"io.delta:delta-spark_{minor}_2.13:{version('delta-spark')}"
+
+
+def _jars(place: Place) -> Mapping[str, str]:
+    if place.jars:
+        return {"spark.jars": ",".join(place.jars)}
+    ivy = place.ivy or files(__package__).joinpath("ivysettings.xml")
+    return {
+        "spark.jars.packages": packages(),
+        "spark.jars.excludes": ",".join(_EXCLUDED),
+        "spark.jars.ivySettings": str(ivy),
+        "spark.jars.ivy": str(place.cache / "ivy"),
+    }
+
+
+def _environment(place: Place) -> None:
+    """What the Java process is to find when it starts."""
+    os.environ["JAVA_HOME"] = str(java.find(place.cache).home)
+    # Else workers for Arrow functions take the search path's Python.
+    os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON") or sys.executable
+    if place.local:
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+
+
+def _started(builder: Any, master: str) -> Any:
+    """Raises KafkaformError."""
+    with tempfile.TemporaryFile() as log:
+        try:
+            with _aside(log):
+                return builder.getOrCreate()
+        except Exception as error:
+            # Spark raises whatever its parts raise: Java's, gRPC's, the system's.
+            raise KafkaformError(
+                f"Spark does not start on {master}: {_first_line(error)}{_tail(log)}",
+                "`kafkaform fleet doctor` checks what Spark needs.",
+            ) from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _tail(log: IO[bytes]) -> str:
+    end = log.seek(0, os.SEEK_END)
+    log.seek(max(0, end - _TAIL_BYTES))
+    text = log.read().decode("utf-8", "replace").strip()
+    return f"\nThe end of its log:\n{text}" if text else ""
+
+
+@contextmanager
+def _aside(log: IO[bytes]) -> Iterator[None]:
+    """What this process and Java write meanwhile goes into the log; Java's does so for good."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
+    try:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, original in zip((1, 2), kept, strict=True):
+            os.dup2(original, number)
+            os.close(original)

@@ -1,0 +1,152 @@
+"""The tables of a root, as Delta Lake has them.
+
+    tables/<layer>/<table>/   one folder a table
+
+Only SQL and DataFrames are used, so that it works behind Spark Connect too. What a build that died
+has left is taken back before the next one writes (`recover`): no build adds rows to those.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+import pyspark.sql.functions as F
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+
+from ..core.errors import StorageError
+from .manifest import Manifest
+from .tables import TABLES
+
+KEPT_WHEN_A_BUILD_DIES = frozenset({"audit_raw"})
+"""A topic's lines are not read twice, and who reads the table sees a repeated line once."""
+_SCHEMES: Mapping[str, str] = {"s3": "s3a", "gcs": "gs"}
+"""What Hadoop calls stores that others call otherwise."""
+_SECONDS_AN_HOUR = 3600
+_MISSING = ("DELTA_TABLE_ONLY_OPERATION", "DELTA_MISSING_DELTA_TABLE")
+"""How Delta Lake says that there is no table, of an empty folder or of none."""
+_LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
+_NO_COMMIT = str((1 << 63) - 1)
+"""No table has that version."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """root: a folder or a URL, as on the command line."""
+
+    spark: SparkSession
+    root: str
+
+    @property
+    def landing(self) -> str:
+        """The landing folder as Spark names it."""
+        return f"{address(self.root)}/landing"
+
+    def path(self, table: str) -> str:
+        return f"{address(self.root)}/tables/{TABLES[table].layer}/{table}"
+
+    def read(self, table: str, version: int | None) -> DataFrame:
+        """A table as it was at this version. None: no rows, there is no such table yet."""
+        if version is None:
+            return self._empty(table)
+        reader = self.spark.read.format("delta").option("versionAsOf", version)
+        return reader.load(self.path(table))
+
+    def append(self, table: str, rows: DataFrame, build: str) -> int:
+        """Add rows; the table's new version."""
+        writer = rows.write.format("delta").mode("append")
+        return self._saved(table, writer.option("mergeSchema", "true"), build)
+
+    def overwrite(self, table: str, rows: DataFrame, build: str) -> int:
+        """Make these the only rows; the table's new version."""
+        writer = _laid_out(table, rows).write.format("delta").mode("overwrite")
+        return self._saved(table, writer.option("overwriteSchema", "true"), build)
+
+    def replace(self, table: str, rows: DataFrame, build: str, where: str) -> int:
+        """Make these the only rows for which `where` (SQL) is true; the table's new version."""
+        writer = _laid_out(table, rows).write.format("delta").mode("overwrite")
+        return self._saved(table, writer.option("replaceWhere", where), build)
+
+    def latest(self, table: str) -> int | None:
+        """The newest version of a table, whoever wrote it; None: there is no such table."""
+        try:
+            rows = self.spark.sql(f"DESCRIBE HISTORY {self._name(table)} LIMIT 1").collect()
+        except AnalysisException as error:
+            if (error.getCondition() or "").startswith(_MISSING):
+                return None
+            raise
+        return int(rows[0]["version"])
+
+    def recover(self, manifest: Manifest | None) -> Mapping[str, int]:
+        """Take back what was written after this build; versions of tables that it concerned."""
+        taken_back: dict[str, int] = {}
+        for table, written in (manifest.tables if manifest else {}).items():
+            if table in KEPT_WHEN_A_BUILD_DIES or self.latest(table) == written.version:
+                continue
+            self.spark.sql(f"RESTORE TABLE {self._name(table)} TO VERSION AS OF {written.version}")
+            taken_back[table] = self._there(table)
+        return taken_back
+
+    def vacuum(self, manifest: Manifest) -> None:
+        """Remove files that this build and later ones do not need. Nobody may be reading an
+        earlier one."""
+        age = datetime.now(UTC) - datetime.fromisoformat(manifest.started)
+        hours = math.ceil(age.total_seconds() / _SECONDS_AN_HOUR) + 1
+        # Delta refuses less than a week, because it does not know that nobody else writes here.
+        self.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+        for table in manifest.tables:
+            self.spark.sql(f"VACUUM {self._name(table)} RETAIN {hours} HOURS")
+
+    def _empty(self, table: str) -> DataFrame:
+        """In SQL, since Spark then knows that there is nothing, and joins with it cost nothing."""
+        columns = (f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in TABLES[table].columns)
+        return self.spark.sql(f"SELECT {', '.join(columns)} WHERE false")
+
+    def _name(self, table: str) -> str:
+        return f"delta.`{self.path(table).replace('`', '``')}`"
+
+    def _saved(self, table: str, writer: DataFrameWriter, build: str) -> int:
+        """The version of this session's commit, without a look at the log. Without new rows there
+        may be none; then the version is what it was."""
+        self.spark.conf.set(_LAST_COMMIT, _NO_COMMIT)
+        writer.option("userMetadata", build).save(self.path(table))
+        found = self.spark.conf.get(_LAST_COMMIT)
+        return self._there(table) if found in (None, _NO_COMMIT) else int(str(found))
+
+    def _there(self, table: str) -> int:
+        latest = self.latest(table)
+        if latest is None:
+            raise StorageError(
+                f"table {table}: nothing is there after it was written",
+                "Check that nothing else removes files of the root.",
+            )
+        return latest
+
+
+def address(root: str) -> str:
+    """`s3://bucket/fleet/` -> `s3a://bucket/fleet`; a folder stays as it is."""
+    scheme = urlsplit(root).scheme
+    hadoop = _SCHEMES.get(scheme)
+    return (hadoop + root.removeprefix(scheme) if hadoop else root).rstrip("/")
+
+
+def literal(text: str) -> str:
+    """The text as SQL writes it."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _laid_out(table: str, rows: DataFrame) -> DataFrame:
+    """Few files, in each of which a cluster's rows lie together: a reader of one cluster skips
+    the rest."""
+    about = TABLES[table]
+    order = ["cluster"] if "cluster" in about.names else []
+    order += [name for name in about.key if name != "cluster"]
+    if not order:
+        return rows
+    spread = rows.repartition(F.col("cluster")) if order[0] == "cluster" else rows
+    return spread.sortWithinPartitions(*order)

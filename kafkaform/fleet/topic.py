@@ -1,0 +1,89 @@
+"""New lines of an audit log's copy in a Kafka topic go into `audit_raw`, each once.
+
+Spark notes the offsets that it is about to read before it reads them, and Delta Lake notes the
+batch with its rows. A run that dies between the two reads the same offsets again, and Delta Lake
+sees that it has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pyspark.sql.functions as F
+from pyspark import cloudpickle
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from ..core.errors import KafkaformError
+from . import topicsource
+from .intake import Stamp, audit_rows
+from .lines import TOPIC, judged
+from .store import Store, address
+
+_ADVICE = (
+    "Check the topic's name, the connection and the right to read it. If records were deleted "
+    "before they were read, land the log itself with `kafkaform fleet snapshot`, remove the folder "
+    "`checkpoints` below the root, and run again: what is read twice counts once."
+)
+
+_SLOW = "Python worker failed to connect back"
+"""What Spark says when a worker takes more than 10 s to start, as on a busy machine. That limit is
+fixed; to try again is safe, since nothing is taken in twice."""
+_TRIES = 4
+
+
+def follower(topic: str) -> Callable[[Store, str], None]:
+    """What adds to `audit_raw` what the topic has new, in the name of a build.
+
+    How to reach the brokers is in topicsource.SETTINGS, which must be in the environment before
+    the session starts, and in that of every worker. Raises KafkaformError: the topic cannot be
+    read, or has lost records that were not read yet.
+    """
+
+    def follow(store: Store, build: str) -> None:
+        stamp = Stamp(build, datetime.now(UTC))
+        lines = _lines(store.spark, topic)
+        rows = audit_rows(judged(lines), stamp)
+        _append(rows, store.path("audit_raw"), checkpoint(store.root, topic), topic)
+
+    return follow
+
+
+def checkpoint(root: str, topic: str) -> str:
+    """Where it is noted how far the topic was read."""
+    return f"{address(root)}/checkpoints/topic-{topic}"
+
+
+def _lines(spark: SparkSession, topic: str) -> DataFrame:
+    """line, lineage, origin, _file."""
+    cloudpickle.register_pickle_by_value(topicsource)  # type: ignore[no-untyped-call]
+    spark.dataSource.register(topicsource.Topic)
+    stream = spark.readStream.format(topicsource.NAME).option("topic", topic).load()
+    file = F.concat(F.lit(f"{TOPIC}{topic}/"), F.col("number").cast("string"))
+    return stream.select(
+        "line",
+        "lineage",
+        F.concat(file, F.lit("/"), F.col("place").cast("string")).alias("origin"),
+        file.alias("_file"),
+    )
+
+
+def _append(rows: DataFrame, table: str, noted: str, topic: str) -> None:
+    for left in reversed(range(_TRIES)):
+        writer = rows.writeStream.format("delta").option("checkpointLocation", noted)
+        query = writer.outputMode("append").trigger(availableNow=True).start(table)
+        try:
+            query.awaitTermination()
+            return
+        except PySparkException as error:
+            if not left or _SLOW not in str(error):
+                raise _refused(topic, str(error)) from error
+
+
+def _refused(topic: str, said: str) -> KafkaformError:
+    """In our own words where it is our own message, which Spark wraps."""
+    told = re.search(rf"{re.escape(topicsource.TOLD)}[^\n]*", said)
+    why = told[0] if told else f"{topicsource.TOLD}{topic}: {said.strip().splitlines()[0]}"
+    return KafkaformError(why, _ADVICE)

@@ -1,0 +1,216 @@
+"""A Kafka topic as a source that Spark can stream from, over librdkafka and without any jar.
+
+Spark sends this module to its workers as it stands here, so it imports nothing of kafkaform. How to
+reach the brokers is in an environment variable and never an option of the source: options show in
+plans and logs. Offsets are a topic's own: for each partition, the next one to be read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message
+    from pyarrow import RecordBatch
+
+SETTINGS = "KAFKAFORM_TOPIC_SETTINGS"
+"""Environment variable of the driver and of each worker: librdkafka's settings as a JSON object."""
+NAME = "kafkaform_topic"
+COLUMNS = "line string, lineage string, number int, place bigint"
+"""value; key; partition; offset."""
+TOLD = "the topic cannot be read: "
+"""What a message of ours begins with, wherever Spark puts it."""
+PATIENCE = 30.0
+"""Seconds without any progress after which reading is given up."""
+PIECE = 100_000
+"""Offsets that one task reads."""
+BATCH = 2_000
+"""Records that travel together."""
+
+Offsets = Mapping[str, int]
+"""Partition, as text, because Spark keeps offsets as JSON -> the next offset to be read."""
+
+
+class TopicUnreadable(Exception):
+    """The message is for the user."""
+
+    def __init__(self, topic: str, why: str) -> None:
+        super().__init__(f"{TOLD}{topic}: {why}")
+
+
+@dataclass
+class Piece(InputPartition):
+    """Offsets from start (with) to end (without) of one partition."""
+
+    number: int
+    start: int
+    end: int
+
+
+class Topic(DataSource):
+    """Option: topic."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> str:
+        return COLUMNS
+
+    def streamReader(self, schema: object) -> Reader:
+        return Reader(self.options["topic"])
+
+
+class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Each record once, in the order of its partition, and only what was committed."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.goal: Offsets | None = None
+
+    def initialOffset(self) -> dict[str, int]:
+        return {number: low for number, (low, _) in self._marks().items()}
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.goal = self._ends()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        return dict(self._ends() if self.goal is None else self.goal)
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Piece]:
+        """Raises TopicUnreadable: what is to be read next is not there any more."""
+        marks = self._marks()
+        pieces = []
+        for number, last in sorted(end.items()):
+            # A partition that is new since the last time is read from its beginning.
+            first = start.get(number, 0)
+            low, high = marks.get(number, (0, 0))
+            if first < last and (low > first or high < last):
+                raise TopicUnreadable(
+                    self.topic,
+                    f"partition {number} was read up to offset {first} and now has {low} to {high}:"
+                    " records were deleted before they were read, or it is another topic",
+                )
+            steps = range(first, last, PIECE)
+            pieces += [Piece(int(number), at, min(at + PIECE, last)) for at in steps]
+        return pieces
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        assert isinstance(partition, Piece)
+        reader = _consumer(self.topic)
+        try:
+            yield from _batches(_records(reader, self.topic, partition))
+        finally:
+            reader.close()
+
+    def _ends(self) -> dict[str, int]:
+        return {number: high for number, (_, high) in self._marks().items()}
+
+    def _marks(self) -> dict[str, tuple[int, int]]:
+        """Partition -> its first offset and the one after its last."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        reader = _consumer(self.topic)
+        try:
+            about = reader.list_topics(self.topic, timeout=PATIENCE).topics[self.topic]
+            if about.error is not None:
+                raise TopicUnreadable(self.topic, about.error.str())
+            return {
+                str(number): reader.get_watermark_offsets(
+                    TopicPartition(self.topic, number), timeout=PATIENCE
+                )
+                for number in about.partitions
+            }
+        except KafkaException as error:
+            raise TopicUnreadable(self.topic, error.args[0].str()) from None
+        finally:
+            reader.close()
+
+
+def _consumer(topic: str) -> Consumer:
+    """Raises TopicUnreadable: nobody has said how to reach the brokers."""
+    from confluent_kafka import Consumer
+
+    text = os.environ.get(SETTINGS)
+    if not text:
+        raise TopicUnreadable(topic, f"{SETTINGS} is not set where Spark runs this")
+    given = json.loads(text)
+    mine = {
+        "group.id": "kafkaform-fleet",
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+        "allow.auto.create.topics": False,
+        "auto.offset.reset": "error",
+        "log_level": 0,
+    }
+    return Consumer({**given, **mine})
+
+
+def _records(reader: Consumer, topic: str, piece: Piece) -> Iterator[Message]:
+    """The records of a piece. The end of the partition ends it too: its last offsets may be marks
+    of transactions, which nobody gets to see. Raises TopicUnreadable."""
+    from confluent_kafka import KafkaError, TopicPartition
+
+    reader.assign([TopicPartition(topic, piece.number, piece.start)])
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        message = reader.poll(0.5)
+        if message is None:
+            continue
+        error = message.error()
+        if error is not None:
+            if error.code() == KafkaError._PARTITION_EOF:
+                if (message.offset() or 0) >= piece.end:
+                    return
+                continue  # a transaction is still open, and what comes after it is not shown
+            if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                continue  # its name is all that there is of a group: nothing is committed
+            if error.code() == KafkaError._TRANSPORT and not error.fatal():
+                continue  # it connects again by itself, as long as there is patience
+            raise TopicUnreadable(topic, error.str())
+        deadline = time.monotonic() + PATIENCE
+        offset = message.offset()
+        assert offset is not None  # a message that was read has one
+        if offset >= piece.end:
+            return
+        yield message
+        if offset == piece.end - 1:
+            return
+    raise TopicUnreadable(topic, f"partition {piece.number} gave nothing for {PATIENCE:.0f} s")
+
+
+def _batches(records: Iterator[Message]) -> Iterator[RecordBatch]:
+    rows: list[tuple[Any, ...]] = []
+    for record in records:
+        rows.append(
+            (_text(record.value()) or "", _text(record.key()), record.partition(), record.offset())
+        )
+        if len(rows) == BATCH:
+            yield _batch(rows)
+            rows = []
+    if rows:
+        yield _batch(rows)
+
+
+def _batch(rows: Sequence[tuple[Any, ...]]) -> RecordBatch:
+    import pyarrow
+
+    types = (pyarrow.string(), pyarrow.string(), pyarrow.int32(), pyarrow.int64())
+    names = [part.split()[0] for part in COLUMNS.split(", ")]
+    columns = zip(zip(*rows, strict=True), types, strict=True)
+    return pyarrow.RecordBatch.from_arrays(
+        [pyarrow.array(values, kind) for values, kind in columns], names=names
+    )
+
+
+def _text(data: str | bytes | None) -> str | None:
+    return data.decode("utf-8", "replace") if isinstance(data, bytes) else data

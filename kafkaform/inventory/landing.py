@@ -1,0 +1,95 @@
+"""Landing files: rows first, and what stands beside them last, so that half a snapshot is none."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ..audit.event import timestamp
+from ..core.canonical import dumps
+from ..core.dataclass import dataclass, replace
+from ..core.errors import StorageError
+from ..core.landing import META, REGISTER, ROOT, ROWS, LandedRow, Meta
+from ..core.objects import Exists
+from ..core.redaction import clean
+from .place import Place, overwritten
+
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
+_ROW = ("kind", "key", "attrs", "instance", "scope_id", "address", "owner", "incarnation")
+_META = (
+    *("source", "subject", "snapshot", "started", "ended", "complete", "rows", "sha256"),
+    *("scope_id", "coverage", "error", "scopes", "format"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """A snapshot that was written. key: of its `.meta.json`."""
+
+    key: str
+    meta: Meta
+
+
+def snapshot_name(seconds: float) -> str:
+    """`20261122T051530.123456Z`: sorts by time, and has no character that a path cannot have."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y%m%dT%H%M%S.%f}Z"
+
+
+def land(place: Place, meta: Meta, rows: Iterable[LandedRow] | None) -> Landed:
+    """Write a snapshot. rows: None if nothing could be read, and then there is no file for them.
+    Raises StorageError, also if a file is there already.
+
+    The error is told in the words of a broker or a client, which may repeat a password."""
+    base = "/".join((ROOT, safe(meta.source), safe(meta.subject), safe(meta.snapshot)))
+    if rows is not None:
+        lines = [row_line(row) for row in rows]
+        data = b"".join(lines)
+        meta = replace(meta, rows=len(lines), sha256=hashlib.sha256(data).hexdigest())
+        write(place, base + ROWS, data)
+    meta = replace(meta, error=None if meta.error is None else clean(meta.error))
+    write(place, base + META, _line(_members(meta, _META)))
+    return Landed(base + META, meta)
+
+
+def land_register(place: Place, taken: float, register: Mapping[str, Any]) -> str:
+    """Write what fleet.hcl says, as data; its key. taken: seconds since the epoch."""
+    key = f"{ROOT}/{REGISTER}/{snapshot_name(taken)}.json"
+    write(place, key, _line({**register, "taken": timestamp(taken)}))
+    return key
+
+
+def write(place: Place, key: str, data: bytes) -> None:
+    """Write a file that must not be there. Raises StorageError."""
+    try:
+        place.create(key, data)
+    except Exists:
+        raise overwritten(place, key) from None
+
+
+def row_line(row: LandedRow) -> bytes:
+    """The row as canonical JSON, with its newline."""
+    return _line(_members(row, _ROW))
+
+
+def safe(part: str) -> str:
+    """One part of a path. Raises StorageError for what would lead elsewhere."""
+    if not _PART.fullmatch(part):
+        raise StorageError(
+            f"{part!r} cannot be the name of a folder or a file",
+            "Names have letters, digits, `.`, `_` and `-`, at most 128, and begin with one of the "
+            "first two or `_`.",
+        )
+    return part
+
+
+def _members(thing: object, names: Iterable[str]) -> dict[str, Any]:
+    """What is said of it; a member without a value is left out."""
+    found = {name: getattr(thing, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    return dumps(value).encode("ascii") + b"\n"

@@ -1,0 +1,53 @@
+"""What a state records and what its configuration declares, as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ..core.dataclass import dataclass
+from ..core.landing import LandedRow, attrs_of
+from ..core.resource import Declared
+from ..core.value import FrozenMap
+from ..state.model import State
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A declared object with its attributes as they shall be, canonical as far as possible."""
+
+    declared: Declared
+    attributes: FrozenMap
+
+
+def recorded_rows(state: State) -> Iterator[LandedRow]:
+    """One row for each object, with the first of the addresses that own it."""
+    for identity, row in sorted(state.objects.items()):
+        yield LandedRow(
+            identity.kind,
+            identity.key,
+            attrs_of(row.attributes),
+            identity.instance,
+            state.providers.get(identity.instance),
+            row.owners[0] if row.owners else None,
+            row.owner,
+            row.incarnation,
+        )
+
+
+def declared_rows(wanted: Iterable[Wanted], scopes: Mapping[str, str]) -> Iterator[LandedRow]:
+    """One row for each object; two blocks that declare one share it, the first one names it.
+    scopes: instance -> scope id, as far as it is known."""
+    found: dict[object, LandedRow] = {}
+    for one in wanted:
+        identity, item = one.declared.identity, one.declared
+        row = LandedRow(
+            identity.kind,
+            identity.key,
+            attrs_of(one.attributes),
+            identity.instance,
+            scopes.get(identity.instance),
+            str(item.address),
+            item.owner,
+        )
+        found.setdefault(identity, row)
+    return (found[identity] for identity in sorted(found, key=str))

@@ -1,0 +1,154 @@
+"""ListOffsets, ListGroups, DescribeGroups and OffsetFetch (v8 to v9), each of one broker."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+
+from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
+
+from kafkaform.core.dataclass import dataclass
+
+from .client import Wire
+
+LATEST, EARLIEST = -1, -2
+"""Times that stand for the end of a log and for its beginning."""
+CONSUMER = "consumer"
+"""The protocol of groups that read topics."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """protocol: `consumer` for groups that read topics; state: None before Kafka 2.6."""
+
+    name: str
+    protocol: str
+    state: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """The groups that one broker coordinates, or the code of its refusal."""
+
+    code: int
+    groups: tuple[GroupRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a group has committed: topic -> sum over its partitions."""
+
+    code: int
+    sums: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """How many members a group has, and the topics that they were assigned partitions of. state:
+    `Dead` also for groups of another protocol."""
+
+    code: int
+    state: str
+    count: int
+    topics: frozenset[str]
+
+
+def offsets(
+    wire: Wire, places: Mapping[str, Sequence[int]], time: int, node: str, timeout: float
+) -> Mapping[tuple[str, int], int]:
+    """Topic and partition -> offset at that time. places: topic -> partitions that this broker
+    leads; one that it has an error for is left out. timeout: seconds."""
+    topic = ListOffsetsRequest.ListOffsetsTopic
+    part = topic.ListOffsetsPartition
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=0,
+        topics=[
+            topic(
+                name=name,
+                partitions=[part(partition_index=number, timestamp=time) for number in numbers],
+            )
+            for name, numbers in places.items()
+        ],
+        timeout_ms=int(timeout * 1000),
+        min_version=2,
+    )
+    return {
+        (row.name, found.partition_index): found.offset
+        for row in wire.send(request, timeout, node).topics
+        for found in row.partitions
+        if not found.error_code and found.offset >= 0
+    }
+
+
+def groups(wire: Wire, node: str, timeout: float) -> GroupRows:
+    """The groups that this broker coordinates, as far as we may see them; timeout: seconds."""
+    response = wire.send(ListGroupsRequest(states_filter=[], types_filter=[]), timeout, node)
+    return GroupRows(
+        response.error_code,
+        tuple(
+            GroupRow(row.group_id, row.protocol_type, getattr(row, "group_state", None) or None)
+            for row in response.groups
+        ),
+    )
+
+
+def committed(
+    wire: Wire, names: Sequence[str], node: str, timeout: float
+) -> Mapping[str, Committed]:
+    """What these groups, which this broker coordinates, have committed; timeout: seconds."""
+    group = OffsetFetchRequest.OffsetFetchRequestGroup
+    request = OffsetFetchRequest(
+        groups=[group(group_id=name, topics=None) for name in names], min_version=8, max_version=9
+    )
+    return {
+        row.group_id: Committed(
+            row.error_code,
+            {
+                topic.name: sum(
+                    part.committed_offset
+                    for part in topic.partitions
+                    if not part.error_code and part.committed_offset >= 0
+                )
+                for topic in row.topics or ()
+            },
+        )
+        for row in wire.send(request, timeout, node).groups
+    }
+
+
+def members(wire: Wire, names: Sequence[str], node: str, timeout: float) -> Mapping[str, Members]:
+    """The members of these groups of the classic protocol; timeout: seconds."""
+    request = DescribeGroupsRequest(groups=list(names), include_authorized_operations=False)
+    return {
+        row.group_id: Members(
+            row.error_code,
+            row.group_state,
+            len(row.members),
+            frozenset(
+                topic for one in row.members for topic in assigned(bytes(one.member_assignment))
+            ),
+        )
+        for row in wire.send(request, timeout, node).groups
+    }
+
+
+def assigned(data: bytes) -> tuple[str, ...]:
+    """The topics of a member's assignment (ConsumerProtocolAssignment: version, then topics with
+    their partitions). Other protocols have other bytes there: what does not fit names none."""
+    try:
+        return tuple(_topics(data))
+    except (struct.error, UnicodeDecodeError):
+        return ()
+
+
+def _topics(data: bytes) -> Iterator[str]:
+    (count,), at = struct.unpack_from(">i", data, 2), 6
+    for _ in range(count):
+        (size,) = struct.unpack_from(">h", data, at)
+        name = struct.unpack_from(f">{max(size, 0)}s", data, at + 2)[0].decode()
+        at += 2 + max(size, 0)
+        (parts,) = struct.unpack_from(">i", data, at)
+        at += 4 + 4 * max(parts, 0)
+        yield name

@@ -1,0 +1,153 @@
+"""Spark's own processes, from the classes in its package: a standalone cluster and a Connect
+server, on this computer alone."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pyspark
+
+from kafkaform.fleet import java, session
+from kafkaform.fleet.session import Place
+from kafkaform.sandbox.places import cache
+
+BIN = Path(pyspark.__file__).parent / "bin"
+PATIENCE = 300.0
+MASTER = "org.apache.spark.deploy.master.Master"
+WORKER = "org.apache.spark.deploy.worker.Worker"
+CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
+SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+Running = tuple[Path, subprocess.Popen[bytes]]
+"""Its log, and itself."""
+
+
+def environment() -> Mapping[str, str]:
+    """Of every process here."""
+    return {
+        **os.environ,
+        "JAVA_HOME": str(java.find(cache()).home),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "768m",
+        "SPARK_DAEMON_JAVA_OPTS": SMALL,
+    }
+
+
+def delta() -> list[str]:
+    """What makes spark-submit find Delta Lake, as a cluster's own settings would."""
+    place = Place("spark://", cache())
+    wanted = session.settings(place)
+    ours = ("spark.jars", "spark.sql.extensions", "spark.sql.catalog", "spark.sql.warehouse")
+    given = {name: value for name, value in wanted.items() if name.startswith(ours)}
+    small = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "768m",
+        "spark.driver.extraJavaOptions": SMALL,
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": SMALL,
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    return [
+        word for name, value in {**given, **small}.items() for word in ("--conf", f"{name}={value}")
+    ]
+
+
+@contextmanager
+def standalone(folder: Path) -> Iterator[str]:
+    """A master and one worker; the master's URL."""
+    here = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    with _running(folder / "master.log", "spark-class", MASTER, *here) as master:
+        url = _told(master, r"Starting Spark master at (spark://\S+)")
+        size = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work"))
+        log = folder / "worker.log"
+        with _running(log, "spark-class", WORKER, *here, *size, url) as worker:
+            _told(worker, r"Successfully registered with (master)")
+            yield url
+
+
+@contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """A Connect server with a Spark of its own; its URL."""
+    port = _free_port()
+    where = {"port": port, "address": "127.0.0.1"}
+    given = [f"--conf=spark.connect.grpc.binding.{name}={value}" for name, value in where.items()]
+    words = ("--class", CONNECT, "--master", "local[2]", *delta(), *given)
+    with _running(folder / "connect.log", "spark-submit", *words) as log:
+        _until(log, lambda: _answers(port))
+        yield f"sc://127.0.0.1:{port}"
+
+
+def submit(master: str, script: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a program by spark-submit."""
+    command = [BIN / "spark-submit", "--master", master, *delta(), script, *words]
+    return subprocess.run(
+        command, env=environment(), capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+
+
+@contextmanager
+def _running(log: Path, program: str, *words: str) -> Iterator[Running]:
+    """A program of Spark's, ended with all that it has started."""
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [BIN / program, *words],
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+    try:
+        yield log, process
+    finally:
+        # The group: a worker's executors outlive it for a while.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _told(running: Running, pattern: str) -> str:
+    """What a process says sooner or later."""
+    found: list[str] = []
+
+    def said() -> bool:
+        found[:] = re.findall(pattern, running[0].read_text(errors="replace"))
+        return bool(found)
+
+    _until(running, said)
+    return found[0]
+
+
+def _until(running: Running, done: Callable[[], bool]) -> None:
+    log, process = running
+    deadline = time.monotonic() + PATIENCE
+    while not done():
+        gone = process.poll() is not None
+        assert not gone and time.monotonic() < deadline, log.read_text(errors="replace")[-3000:]
+        time.sleep(0.2)
+
+
+def _answers(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

