@@ -204,9 +204,9 @@ def test_the_exit_codes_are_those_of_the_program(path: str) -> None:
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_make_targets_exist(path: Path) -> None:
     """Every `make TARGET` of a document is a target of the Makefile."""
-    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     text = "\n".join([*blocks(path, "sh"), *in_code(prose(path))])
-    assert set(re.findall(r"(?:^|&& |\d )make (\w+)", text, re.MULTILINE)) <= targets
+    assert set(re.findall(r"(?:^|&& |\d )make ([\w-]+)", text, re.MULTILINE)) <= targets
 
 
 # ── links and tables ────────────────────────────────────────────────────────────────────
