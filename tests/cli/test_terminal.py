@@ -124,6 +124,11 @@ def test_no_color(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Error: " in plain.raw
 
 
+def _ours(text: str) -> list[str]:
+    """Without the topics of other tests, which come and go."""
+    return [line for line in text.splitlines() if " of kafka: " not in line]
+
+
 def test_a_plan_in_a_file_while_the_terminal_shows_progress(folder: Folder) -> None:
     """`kafkaform plan > plan.txt` puts the plan into the file."""
     folder.declare("a")
@@ -135,7 +140,7 @@ def test_a_plan_in_a_file_while_the_terminal_shows_progress(folder: Folder) -> N
     folder.write("run.py", code)
     terminal = Terminal(folder.path, ["plan"], program=["run.py"])
     assert terminal.end() == 0
-    assert (folder.path / "plan.txt").read_text() == plain
+    assert _ours((folder.path / "plan.txt").read_text()) == _ours(plain)
     assert "kafka_topic.a" not in terminal.seen
 
 

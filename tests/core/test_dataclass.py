@@ -191,7 +191,8 @@ def test_all_of_kafkaform_uses_them() -> None:
     root = Path(__file__).resolve().parents[2]
     ours = {"dataclass", "field", "replace"}
     for path in [*root.glob("kafkaform/**/*.py"), *root.glob("providers/**/*.py")]:
-        if path == Path(module.__file__):
+        # What stands beside Spark's own classes is not loaded by any other command.
+        if path == Path(module.__file__) or path.parent.name == "fleet":
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module == "dataclasses":
