@@ -28,7 +28,7 @@ from .promises import Name, Thing, World
 
 OWN = {"topic": "DYNAMIC_TOPIC_CONFIG", "group": "DYNAMIC_GROUP_CONFIG"}
 """The source of what was set on an object itself."""
-TRIES, PAUSE = 50, 0.1
+TRIES, PAUSE = 120, 0.1
 
 
 @contextmanager
