@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-fleet soak bench lint format clean
+.PHONY: demo fleet-demo test test-fleet soak bench lint format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "kafkaform needs $(PYTHON) (3.11 or newer); set PYTHON=..."; exit 1; }
@@ -17,6 +17,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: $(STAMP)
 	@$(BIN)/python examples/01-topics/demo.py
+
+fleet-demo: $(STAMP)
+	@$(BIN)/python examples/fleet/demo.py
 
 test: $(STAMP)
 	@$(BIN)/ruff check .

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import UsageError
-from ..core.storage import refusal
 from ..fleet import answers
-from ..fleet.exports import FORMATS, Sheet, jsonable, write_csv
-from ..fleet.gold import Gold, before, current
+from ..fleet.exports import FORMATS, Sheet, jsonable
+from ..fleet.gold import Gold, current
 from ..fleet.gold import literal as sql_text
-from ..fleet.report.data import data
-from ..fleet.report.html import html
-from ..fleet.report.markdown import markdown
-from ..fleet.report.model import Report, report
-from ..fleet.report.questions import DETAILS, NUMBERS, ask
-from ..fleet.report.redact import redactor_of
+from ..fleet.report import make
 from ..fleet.tablesql import select
 from ..fleet.whocan import needed_rows, wanted, who_can
 from .fleetrun import need_packages
 
-PAGES: Mapping[str, Any] = {".html": html, ".md": markdown, ".json": data}
-"""Ending of a file -> what makes its text of a report."""
 _OPERATORS = {"=": "=", "in": "IN"}
 
 
@@ -37,24 +28,8 @@ def formatted(sheet: Sheet, form: str) -> str:
 
 def write_report(root: str, out: Path, *, csv: bool, redact: bool) -> tuple[Path, ...]:
     """The files that were written. Raises UsageError, StorageError."""
-    if out.suffix not in PAGES:
-        raise UsageError(f"--out {out}: what kind of file is it?", f"End it in {_or(PAGES)}.")
-    gold = _gold(root)
-    mask = redactor_of(gold, secrets.token_bytes(32)) if redact else None
-    earlier = before(gold.build)
-    made: Report = report(
-        gold.build,
-        ask(gold, {**NUMBERS, **DETAILS}, mask),
-        ask(Gold(earlier), NUMBERS) if earlier else None,
-        earlier,
-        redacted=redact,
-        csv=out.stem if csv else None,
-    )
-    try:
-        out.write_text(PAGES[out.suffix](made), encoding="utf-8")
-    except OSError as error:
-        raise refusal("cannot write the report", out, error) from None
-    return (out, *(write_csv(gold, out.parent, out.stem, mask) if csv else ()))
+    need_packages()
+    return make.write(root, out, redact=redact, csv=csv).paths
 
 
 def queried(root: str, sql: str) -> Sheet:

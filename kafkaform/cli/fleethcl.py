@@ -16,12 +16,14 @@ from typing import Any
 
 from ..core.canonical import dumps
 from ..core.dataclass import dataclass, field, replace
-from ..core.diagnostics import Diagnostic, has_errors
+from ..core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
 from ..core.errors import ConfigurationError, UsageError
+from ..core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
 from ..core.resource import ProviderConfig
 from ..core.schema import ObjectSchema
 from ..core.value import EMPTY, FrozenMap, Value
 from ..fleet import register as model
+from ..fleet.globs import expression
 from ..language.arguments import compile_arguments, evaluate_arguments
 from ..language.blocks import Shape, header, shape_faults, single, title
 from ..language.code import Context, Env
@@ -76,7 +78,8 @@ class StateEntry:
 @dataclass(frozen=True, slots=True)
 class Fleet:
     """What the file says. root: where landing files go, None: not said; provider: of all
-    clusters; secrets: what the references in settings stand for, raises ConfigurationError."""
+    clusters; warnings: what it may not mean; secrets: what the references in settings stand for,
+    raises ConfigurationError."""
 
     file: Path
     root: str | None
@@ -84,6 +87,7 @@ class Fleet:
     states: tuple[StateEntry, ...]
     register: model.Register
     provider: Provider
+    warnings: Diagnostics
     secrets: Callable[[ProviderConfig], Secrets] = field(repr=False)
 
 
@@ -114,13 +118,14 @@ def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  #
     provider = configuration.registry.load(PROVIDER)
     clusters = tuple(_clusters(file, provider, scope))
     states = tuple(_states(found["state"], folder, scope))
+    scope.faults.extend(_kind_faults(found, provider))
     register = _register(found, _waivers(file, scope))
     told = (*faults, *sorted(scope.faults, key=_place))
     if has_errors(told):
         raise ConfigurationError(f"{path.name} has faults", diagnostics=told)
     root = next((values["root"] for _, values in found["fleet"]), None)
     place = None if root is None else located(root, folder)
-    return Fleet(path, place, clusters, states, register, provider, _lookup(configuration))
+    return Fleet(path, place, clusters, states, register, provider, told, _lookup(configuration))
 
 
 def _place(fault: Diagnostic) -> tuple[int, int]:
@@ -281,6 +286,20 @@ def _text(value: Value) -> str:
 
 
 # ── the register ────────────────────────────────────────────────────────────────────────
+
+
+def _kind_faults(found: _Blocks, provider: Provider) -> Iterator[Diagnostic]:
+    """Kinds of rules and names that there are no objects of."""
+    declared = tuple(provider.types)
+    shown = (*declared, CLUSTER, TOPIC_USAGE, GROUP_USAGE)
+    for block, values in (*found["rule"], *found["naming"]):
+        kinds, kind = declared if values.get("source") == "desired" else shown, values["kind"]
+        fits = re.compile(expression(kind) if block.type == "rule" else re.escape(kind))
+        if not any(map(fits.fullmatch, kinds)):
+            advice = suggest(kind, kinds) or f"There are {', '.join(kinds)}."
+            yield error(
+                block.body.attributes["kind"], f'No object has the kind "{kind}"', "", advice
+            )
 
 
 def _register(found: _Blocks, waivers: Mapping[Block, tuple[model.Waiver, ...]]) -> model.Register:

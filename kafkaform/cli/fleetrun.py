@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from .. import __version__
 from ..audit.event import timestamp
 from ..core.clock import SystemClock
-from ..core.dataclass import dataclass
+from ..core.dataclass import dataclass, replace
 from ..core.errors import Blocked, UsageError
+from ..core.folder import Folder
 from ..core.objects import Objects
 from ..core.progress import Report
 from ..fleet import doctor
-from ..fleet.folder import Folder
 from ..fleet.gold import Gold, current, literal
 from ..fleet.manifest import ALL, FOLDER
 from ..fleet.session import LOCAL, Place, build_session
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ..fleet.driver import Follow, Result
+    from ..fleet.store import Start
 
 PACKAGES = ("pyspark", "delta", "deltalake", "pandas", "pyarrow")
 _MARKS = {True: "ok", False: "bad", None: "?"}
@@ -109,6 +109,7 @@ FINDINGS: Mapping[str, tuple[str, str]] = {
     "corrupt": ("quarantine", "true"),
 }
 """What --fail-on can name -> the table, and which of its rows (SQL)."""
+_TOKENS = "OAUTHBEARER"
 
 
 def need_packages() -> None:
@@ -121,7 +122,7 @@ def need_packages() -> None:
 
 def objects_of(root: str) -> Objects:
     """Raises UsageError: it is no place for a fleet."""
-    return open_objects(root, {}) if is_remote(root) else Folder(Path(root).absolute())
+    return open_objects(root, {}) if is_remote(root) else Folder(Path(root).absolute(), shared=True)
 
 
 def run(ask: Ask, spark: Spark, way: Way, report: Report) -> Result:
@@ -151,15 +152,17 @@ def run(ask: Ask, spark: Spark, way: Way, report: Report) -> Result:
 
 
 @contextmanager
-def _session(spark: Spark) -> Iterator[Callable[[], SparkSession]]:
+def _session(spark: Spark) -> Iterator[Start]:
     """What starts Spark when it is needed; then it is stopped, too."""
     with ExitStack() as stack:
 
-        @cache
-        def start() -> SparkSession:
-            session = build_session(spark.place)
-            stack.callback(session.stop)
-            return session
+        found: list[SparkSession] = []
+
+        def start(size: int) -> SparkSession:
+            if not found:
+                found.append(build_session(replace(spark.place, size=size)))
+                stack.callback(found[0].stop)
+            return found[0]
 
         yield start
 
@@ -192,6 +195,13 @@ def _follower(topic: str, way: Way) -> Follow:
     if SETTINGS not in os.environ:
         found = way.connection()
         given = read_settings(found.settings.instance, found.settings.config, found.secrets)
+        if given.mechanism == _TOKENS:
+            raise UsageError(
+                f"the topic {topic} cannot be read with a login by tokens ({_TOKENS}): Spark's "
+                "workers read it, and nobody gives them new tokens",
+                "Give the topic a login by SCRAM or by a client certificate, or land the logs "
+                "themselves with `kafkaform fleet snapshot`.",
+            )
         os.environ[SETTINGS] = json.dumps(native_config(given))
     return follower(topic)
 

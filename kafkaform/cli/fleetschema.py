@@ -18,10 +18,12 @@ from ..core.schema import (
     list_of,
     schema,
 )
+from ..fleet.conditions import ConditionFault, parse, pattern_fault
 from .stores import seconds_of
 
 _DAYS = re.compile(r"(\d+(?:\.\d+)?)d")
 _DAY_SECONDS = 86_400.0
+_CATEGORY = re.compile(r"(\\\\)|\\[pP]\{[CLMNPSZ][a-z]?\}")
 
 
 def seconds(text: str) -> float:
@@ -44,13 +46,28 @@ def _no_date(value: Any) -> Iterator[tuple[str, str]]:
         yield f"{value!r} is not a date", "Write it as 2026-12-31: the last day on which it holds."
 
 
+def _no_condition(value: Any) -> Iterator[tuple[str, str]]:
+    try:
+        parse(value)
+    except ConditionFault as fault:
+        advice = fault.advice or "docs/fleet/register.md says what can stand in a condition."
+        yield f'"where" cannot be read: {fault.message}', advice
+
+
 def _no_pattern(value: Any) -> Iterator[tuple[str, str]]:
+    """Spark's workers read it, which are Java; `re` knows all that is meant but categories."""
     import regex  # type: ignore[import-untyped]  # has no stubs; few have such a rule
 
+    fault = pattern_fault(_CATEGORY.sub(lambda found: found[1] or ".", value))
     try:
         regex.compile(value)
     except regex.error as error:
-        yield f"{value!r} is not a regular expression: {error}", "A whole key must match it."
+        fault = f"cannot be read ({error})"
+    if fault:
+        yield (
+            f"{value!r} is not a regular expression: it {fault.rstrip(',')}",
+            r"Use what Python and Java read alike, and \p{L} or \p{Lu} for kinds of characters.",
+        )
 
 
 def _no_share(value: Any) -> Iterator[tuple[str, str]]:
@@ -140,6 +157,7 @@ RULE = schema(
         STRING,
         "SQL condition over a row that is true for what breaks the rule.",
         required=True,
+        refuses=_no_condition,
     ),
     Attribute("message", STRING, "What people are told.", required=True),
     Attribute("source", STRING, "Which rows.", default="live", choices=("live", "desired")),

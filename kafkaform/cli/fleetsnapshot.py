@@ -163,7 +163,7 @@ def _captured(run: _Run, entry: ClusterEntry, states: Iterable[Known]) -> Captur
     try:
         named = _named(entry, session.facts.scope_id, states)
         return capture(session, reader(run.fleet), named, entry.name, run.report)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001  # it answered first, so what it is stays known
         return Captured(None, facts=session.facts, error=told(error))
     finally:
         with suppress(KafkaformError):

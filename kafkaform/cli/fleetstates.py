@@ -4,32 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from urllib.parse import parse_qsl
 
 from ..audit.event import timestamp
 from ..audit.sink import Sink
-from ..audit.sinks.local import LocalSink
 from ..core.clock import Clock
 from ..core.dataclass import dataclass, field, replace
 from ..core.diagnostics import Diagnostics, Severity, has_errors
-from ..core.errors import ConfigurationError, KafkaformError, UsageError
+from ..core.errors import KafkaformError, UsageError
 from ..core.head import Head
 from ..core.resource import Declared, Desired
 from ..core.value import FrozenMap
 from ..inventory.live import Captured, standing
 from ..inventory.objects import Wanted
 from ..language.desired import VarFile
-from ..language.settings import settings
 from ..plan.diff import compare, ignored, lay_over
 from ..provider.contract import ResourceType
 from ..provider.registry import Registry
 from ..state.backends import files
-from ..state.backends.local import LocalBackend
 from ..state.model import State
-from .backendblock import LEASE, backend_faults, placed
 from .configuration import Configuration, Inputs, read_configuration
 from .fleethcl import ClusterEntry, StateEntry
-from .stores import AUDIT_FILE, STATE_FILE, Store
+from .stores import Store, store_of
 from .workspace import first_state
 
 BOOTSTRAP = "bootstrap_servers"
@@ -121,33 +116,10 @@ def _listed(diagnostics: Diagnostics) -> str:
 
 def _store(entry: StateEntry, configuration: Configuration | None) -> Store:
     if entry.location is not None:
-        return _opened(entry.location, {})
+        return store_of(Path.cwd(), entry.location, None)
     if configuration is None or entry.folder is None:
         raise UsageError("its configuration cannot be read, so that nobody says where it is")
-    found = settings(configuration.tree)[0]
-    faults = backend_faults(found)
-    if has_errors(faults):
-        raise ConfigurationError("the backend block has faults", diagnostics=faults)
-    place, options = placed(found) if found.backend is not None else (STATE_FILE, {})
-    if "://" not in place:
-        place = str(entry.folder / place)
-    return _opened(place, options)
-
-
-def _opened(place: str, options: Mapping[str, str]) -> Store:
-    if "://" not in place:
-        path = Path(place)
-        name = AUDIT_FILE if path.name == STATE_FILE else f"{path.stem}.audit.jsonl"
-        return Store(path.parent, LocalBackend(path), LocalSink(path.parent / name))
-    # Only who keeps a state in a store waits for its client to load.
-    from ..audit.sinks.objects import ObjectSink
-    from ..state.backends.objects import ObjectBackend
-    from ..state.backends.obstores import open_objects
-
-    url, _, query = place.partition("?")
-    given = {n: v for n, v in {**options, **dict(parse_qsl(query))}.items() if n != LEASE}
-    objects = open_objects(url, given)
-    return Store(Path.cwd(), ObjectBackend(objects), ObjectSink(objects))
+    return store_of(entry.folder, None, configuration.tree)
 
 
 # ── what it declares ────────────────────────────────────────────────────────────────────

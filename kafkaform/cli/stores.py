@@ -47,8 +47,11 @@ def open_store(named: str | None = None, tree: Tree | None = None) -> Store:
 
     Raises UsageError, ConfigurationError for a place that cannot be.
     """
-    folder = Path.cwd()
-    named = named or os.environ.get(STATE_VARIABLE)
+    return store_of(Path.cwd(), named or os.environ.get(STATE_VARIABLE), tree)
+
+
+def store_of(folder: Path, named: str | None, tree: Tree | None) -> Store:
+    """The same of any folder, whatever the environment says."""
     if named:
         return _opened(folder, named, {})
     tree = tree or _tree(folder)

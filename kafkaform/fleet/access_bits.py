@@ -1,62 +1,30 @@
 """Operations as bits of one number, which is how the permission tables hold them.
 
 Bits are stored: a new operation gets a new number, and none is ever given again. They are the
-protocol's codes of the operations (AclOperation of Kafka 4.3), and so is which operation is ever
-asked of which type of resource.
+protocol's codes of the operations (AclOperation of Kafka 4.3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kafkaform_providers.kafka.access import ALL, ALLOW, IMPLIED_BY
+from kafkaform_providers.kafka.access import ALL, ALLOW, IMPLIED_BY, OPERATIONS, SUPPORTED
+from kafkaform_providers.kafka.access import CLUSTER as CLUSTER
 
 from ..core.errors import UsageError
 
-BITS: Mapping[str, int] = {
-    ALL: 2,
-    "Read": 3,
-    "Write": 4,
-    "Create": 5,
-    "Delete": 6,
-    "Alter": 7,
-    "Describe": 8,
-    "ClusterAction": 9,
-    "DescribeConfigs": 10,
-    "AlterConfigs": 11,
-    "IdempotentWrite": 12,
-    "CreateTokens": 13,
-    "DescribeTokens": 14,
-    "TwoPhaseCommit": 15,
-}
+BITS: Mapping[str, int] = OPERATIONS
 """Operation -> its bit. The bit of `All` is used while masks are made, and in no table."""
-
-ASKED: Mapping[str, tuple[str, ...]] = {
-    "Topic": (
-        "Read",
-        "Write",
-        "Create",
-        "Delete",
-        "Alter",
-        "Describe",
-        "DescribeConfigs",
-        "AlterConfigs",
-    ),
-    "Group": ("Read", "Delete", "Describe", "DescribeConfigs", "AlterConfigs"),
-    "Cluster": (
-        "Create",
-        "Alter",
-        "Describe",
-        "ClusterAction",
-        "DescribeConfigs",
-        "AlterConfigs",
-        "IdempotentWrite",
-    ),
-    "TransactionalID": ("Write", "Describe", "TwoPhaseCommit"),
-    "DelegationToken": ("Describe",),
-    "User": ("CreateTokens", "DescribeTokens"),
-}
+ASKED: Mapping[str, tuple[str, ...]] = SUPPORTED
 """Resource type -> the operations that are ever asked of it: what a super user may do."""
+
+MASKS: Mapping[str, str] = {
+    "effective_mask": "effective",
+    "unknown_mask": "unknown",
+    "allow_mask": "allow",
+    "deny_mask": "deny",
+}
+"""Column of bits -> what the same is called in words."""
 
 SPELLED: Mapping[str, str] = {
     "topic": "Topic",
@@ -67,13 +35,16 @@ SPELLED: Mapping[str, str] = {
     "user": "User",
 }
 """Resource type as people type it -> as ACLs have it."""
-CLUSTER = "kafka-cluster"
-"""The name that the cluster has as a resource."""
 
 
 def mask_of(operations: Iterable[str]) -> int:
     """One number for these operations."""
     return sum(1 << BITS[name] for name in set(operations))
+
+
+def words(mask: int) -> tuple[str, ...]:
+    """The operations of a mask, in the order of their bits."""
+    return tuple(name for name, bit in BITS.items() if mask >> bit & 1)
 
 
 def given_by(operation: str, permission: str) -> int:
@@ -115,3 +86,11 @@ def operation_of(text: str, resource_type: str) -> str:
         f'Kafka never asks for "{text}" on a {resource_type}',
         f"Ask for one of {', '.join(ASKED[resource_type])}.",
     )
+
+
+def principal_of(text: str) -> str:
+    """`User:ci` as it is. Raises UsageError for a name without its type, which no ACL can have."""
+    kind, colon, name = text.partition(":")
+    if kind and colon and name:
+        return text
+    raise UsageError(f'"{text}" names no principal', f"Write TYPE:NAME, like User:{name or kind}.")

@@ -34,6 +34,16 @@ OUTCOMES: Mapping[str, str] = {
     "started": "started",
     "skipped": "skipped",
 }
+UNSEEN = "applied, in no snapshot"
+"""Before the first one, or set back or changed again before the next."""
+
+
+_WHOLE = {
+    ("absent", "present"): "appeared",
+    ("present", "absent"): "gone",
+    ("present", "present"): "replaced",
+}
+"""Before and after of a change of an object as a whole -> what it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +80,8 @@ def span(text: str) -> timedelta:
 
 def history(tables: Gold, cluster: str, key: str, since: timedelta | None = None) -> Sheet:
     """What happened to one object, the oldest first. key: `topic/orders`, with the kind as the
-    configuration has it, or without its `kafka_`; since: back from the newest capture.
+    configuration has it, or without its `kafka_`; since: back from the newest capture; if nothing
+    happened since then, the last thing before.
 
     Raises UsageError: no such cluster or object; StorageError.
     """
@@ -90,7 +101,8 @@ def history(tables: Gold, cluster: str, key: str, since: timedelta | None = None
         raise _not_found(tables, cluster, kind, name, kinds)
     entries = timeline(found["history"], found["change_attribution"], found["event"])
     first = tables.build.as_of - since if since is not None else None
-    return _sheet(entry for entry in entries if first is None or entry.at >= first)
+    recent = tuple(entry for entry in entries if first is None or entry.at >= first)
+    return _sheet(recent or entries[-1:])
 
 
 def _sheet(entries: Iterable[Entry]) -> Sheet:
@@ -107,17 +119,18 @@ def timeline(
     by_id = {event["event_id"]: event for event in events}
     told = {row["event_id"] for row in attributed}
     seen = {(row["window_end"], row["path"]) for row in attributed}
+    newest = max((row["known_until"] for row in intervals), default=None)
     entries = [_attributed(row, by_id.get(row["event_id"])) for row in attributed]
     for event in events:
         if event["outcome"] is not None and event["event_id"] not in told:
-            entries += _tried(event)
+            entries += _tried(event, newest)
     entries += (e for e in _intervals(intervals) if (e.at, e.path) not in seen)
     return tuple(sorted(entries, key=lambda e: (e.at, e.path, e.what, e.mark, e.run or "")))
 
 
 def _attributed(row: Row, event: Row | None) -> Entry:
     exact = event is not None
-    what = "changed" if row["path"] else "appeared" if row["before"] is None else "gone"
+    what = "changed" if row["path"] else _WHOLE[row["before"], row["after"]]
     return Entry(
         event["ts"] if event is not None else row["window_end"],
         what,
@@ -132,9 +145,12 @@ def _attributed(row: Row, event: Row | None) -> Entry:
     )
 
 
-def _tried(event: Row) -> Iterator[Entry]:
-    """One entry for each attribute that a step was to change; one if it names none."""
+def _tried(event: Row, newest: datetime | None) -> Iterator[Entry]:
+    """One entry for each attribute that a step was to change; one if it names none. newest: the
+    time of the last snapshot."""
     mark = OUTCOMES.get(event["outcome"], event["outcome"])
+    if event["outcome"] == "applied" and newest is not None and event["ts"] <= newest:
+        mark = UNSEEN
     if event["outcome"] == "failed" and event["error_code"]:
         mark = f"failed: {event['error_code']}"
     changes = event["changes"] or [{"path": "", "before": None, "after": None, "sensitive": False}]

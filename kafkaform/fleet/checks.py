@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pyspark.sql.functions as F
 from pyspark.sql import DataFrame
@@ -36,43 +36,48 @@ def sound(table: str, rows: DataFrame) -> int:
     """How many rows there are. Raises StorageError, with an example: a key occurs twice, or a
     required column is null."""
     about = TABLES[table]
-    found = _summary(about, rows).collect()[0]
-    problem = next(_problems(about, found), None)
+    found = _counted(about, rows)
+    suspect = found.twice or any(found.nulls.values())
+    problem = _problem(about, rows, found) if suspect else None
     if problem:
         raise StorageError(
             f"table {table}: {problem}",
             "The build before this one stays the current one. Look for what has landed twice or "
             "in part; if it is sound, report it to the project.",
         )
-    return int(found["rows"] or 0)
+    return found.rows
 
 
-def _summary(about: Table, rows: DataFrame) -> DataFrame:
-    """One row of numbers and examples, from one pass over the table."""
-    nulls = [F.sum(F.col(c).isNull().cast("int")).alias(f"null_{c}") for c in _required(about)]
-    example = F.to_json(F.struct(*map(F.col, about.key))) if about.key else F.lit("")
-    counted = rows.groupBy(*about.key).agg(F.count(F.lit(1)).alias("rows"), *nulls)
-    twice = [F.max(F.when(F.col("rows") > 1, example)).alias("twice")] if about.key else []
-    return counted.agg(
-        F.sum("rows").alias("rows"),
-        *twice,
-        *(F.sum(f"null_{c}").alias(f"count_{c}") for c in _required(about)),
-        *(
-            F.max(F.when(F.col(f"null_{c}") > 0, example)).alias(f"example_{c}")
-            for c in _required(about)
-        ),
-    )
+@dataclass(frozen=True)
+class _Found:
+    """twice: rows whose key another one has, too; nulls: column -> rows where it is null."""
+
+    rows: int
+    twice: int
+    nulls: Mapping[str, int]
+
+
+def _counted(about: Table, rows: DataFrame) -> _Found:
+    """In one pass. Keys are counted by a number that stands for them, since to group by whole keys
+    takes longer. Two keys may have one number: that is a suspicion, which `_problem` looks into."""
+    hashed = F.count_distinct(F.xxhash64(*about.key)) if about.key else F.count(F.lit(1))
+    nulls = [F.count_if(F.col(c).isNull()).alias(f"null_{c}") for c in _required(about)]
+    row = rows.agg(F.count(F.lit(1)).alias("rows"), hashed.alias("keys"), *nulls).collect()[0]
+    counts = {c: row[f"null_{c}"] for c in _required(about)}
+    return _Found(row["rows"], row["rows"] - row["keys"], counts)
 
 
 def _required(about: Table) -> tuple[str, ...]:
     return tuple(column.name for column in about.columns if column.required)
 
 
-def _problems(about: Table, found: Any) -> Iterator[str]:
-    for column in _required(about):
-        if found[f"count_{column}"]:
-            example = found[f"example_{column}"]
-            where = f", such as where {example}" if example else ""
-            yield f"column {column} is null in {found[f'count_{column}']} rows{where}"
-    if about.key and found["twice"]:
-        yield f"two rows have the same {', '.join(about.key)}: {found['twice']}"
+def _problem(about: Table, rows: DataFrame, found: _Found) -> str | None:
+    example = F.to_json(F.struct(*map(F.col, about.key))) if about.key else F.lit("")
+    for column, count in found.nulls.items():
+        if count:
+            shown = rows.where(F.col(column).isNull()).select(F.max(example)).collect()[0][0]
+            where = f", such as where {shown}" if shown else ""
+            return f"column {column} is null in {count} rows{where}"
+    counted = rows.groupBy(*about.key).agg(F.count(F.lit(1)).alias("rows"))
+    shown = counted.where(F.col("rows") > 1).select(F.max(example)).collect()[0][0]
+    return f"two rows have the same {', '.join(about.key)}: {shown}" if shown else None

@@ -86,7 +86,9 @@ _TOKEN = re.compile(
 )
 
 
-_OTHERWISE = re.compile(r"\\[0NU]|\{(?!\d+(,\d*)?\})|\[[^\]]*\[|\(\?(P|\(|#)")
+_OTHERWISE = re.compile(
+    r"\\[0NU]|\{(?!\d+(,\d*)?\})|\[[^\]]*(\[|&&|--|\|\||~~)|\(\?(P|\(|#|[a-zA-Z]*[aL])"
+)
 """In a pattern: what Python reads and Java does not, or not in the same way."""
 
 
@@ -117,6 +119,18 @@ def parse(where: str) -> Term:
     if parser.token.kind != "end":
         parser.fail(f"AND, OR or the end must stand, not {parser.token.text},")
     return parser.as_kind(term, Kind.BOOL)
+
+
+def pattern_fault(pattern: str) -> str:
+    """What is wrong with a regular expression that Python and Java are to read alike, or ''."""
+    odd = _OTHERWISE.search(re.sub(r"\\[^0NU]", "", pattern))
+    if odd:
+        return f"has {odd[0]}, which Java does not read as others do,"
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return f"cannot be read ({error})"
+    return ""
 
 
 def _tokens(where: str) -> Iterator[_Token]:
@@ -230,13 +244,9 @@ class _Parser:
 
     def rlike(self, left: Term) -> Term:
         pattern = self.pattern()
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            self.fail(f"the pattern {pattern} cannot be read ({error})")
-        odd = _OTHERWISE.search(re.sub(r"\\[^0NU]", "", pattern))
-        if odd:
-            self.fail(f"the pattern {pattern} has {odd[0]}, which Java does not read,")
+        fault = pattern_fault(pattern)
+        if fault:
+            self.fail(f"the pattern {pattern} {fault}")
         return self.matching(left, pattern)
 
     def pattern(self) -> str:

@@ -224,12 +224,11 @@ def _conflicts(frames: Frames) -> DataFrame:
     """Records that are in the logs in more than one form: somebody changed one."""
     forms = (
         frames["event_conflict"]
-        .groupBy("event_id")
+        .groupBy("event_id", "lineage")
         .agg(
             F.count_distinct("payload").alias("count"),
             F.array_join(F.array_sort(F.collect_set("_file")), ", ").alias("files"),
         )
-        .withColumn("lineage", F.regexp_replace("event_id", "/[^/]*$", ""))
         .join(_states(frames), "lineage", how="left")
     )
     detail = F.format_string("%d different records have this id, in %s", "count", "files")

@@ -34,3 +34,7 @@ class Dataset:
     table: str
     inputs: tuple[str, ...]
     build: Callable[[Frames, Context], DataFrame]
+    builds: Callable[[Frames], DataFrame] | None = None
+    """_build of all rows of `snapshot_raw` that it needs, from its other inputs: the builds that
+    took them in. None: it needs those of any. All that ever landed is there, and what has not
+    changed since need not be read again."""

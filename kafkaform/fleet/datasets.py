@@ -23,17 +23,20 @@ from .dataset import Dataset
 
 _OWNED = ("desired", "recorded")
 """What says whose an object is."""
+_LANDED = ("snapshot", "snapshot_raw")
 
 DATASETS = (
-    Dataset("cluster", ("audit_raw", "snapshot", "snapshot_raw"), registers.cluster),
-    Dataset("lineage", ("audit_raw", "snapshot"), registers.lineage),
-    Dataset("live", ("snapshot", "snapshot_raw"), resources.live),
-    Dataset("recorded", ("cluster", "snapshot", "snapshot_raw"), resources.recorded),
-    Dataset("desired", ("cluster", "snapshot", "snapshot_raw"), resources.desired),
-    Dataset("history", ("history", "snapshot", "snapshot_raw"), history.history),
-    Dataset("event_conflict", ("audit_raw", "event_conflict"), events.event_conflict),
-    Dataset("event", ("audit_raw", "cluster", "event_conflict"), events.event),
     Dataset("run", ("audit_raw",), runs.run),
+    Dataset(
+        "cluster", ("run", "snapshot", "snapshot_raw"), registers.cluster, registers.newest_builds
+    ),
+    Dataset("lineage", ("audit_raw", "snapshot"), registers.lineage),
+    Dataset("live", _LANDED, resources.live, resources.live_builds),
+    Dataset("recorded", ("cluster", *_LANDED), resources.recorded, resources.recorded_builds),
+    Dataset("desired", ("cluster", *_LANDED), resources.desired, resources.desired_builds),
+    Dataset("history", ("history", *_LANDED), history.history, history.new_builds),
+    Dataset("event_conflict", ("audit_raw",), events.event_conflict),
+    Dataset("event", ("audit_raw", "cluster", "event_conflict", "run"), events.event),
     Dataset("drift", ("cluster", "drift", "lineage", "live", *_OWNED), drift.build),
     Dataset("drift_daily", ("drift",), drift.daily),
     Dataset("change_attribution", ("event", "history", "snapshot"), attribution.build),

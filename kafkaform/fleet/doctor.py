@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -27,6 +29,10 @@ NEEDED = (
 """Package, the first version that will do, the first that will not."""
 LEAST_BYTES = 2 << 30
 _GIB = 1 << 30
+_STORAGE = "delta-storage"
+"""The other one of the two jars."""
+_SHIMMED = ", behind a script that leaves out the vector module it lacks"
+_PATIENCE_SECONDS = 60
 _INSTALL = "Run `pip install 'kafkaform[fleet]'`."
 
 
@@ -47,11 +53,12 @@ def checks(place: Place, objects: Objects | None, folder: Path | None) -> Iterat
     yield from _packages()
     yield _java(place)
     yield _jars(place)
-    for name, path in (("temporary files", Path(tempfile.gettempdir())), ("root", folder)):
-        if path is not None:
-            yield _disk(name, path)
+    for name, path in _folders(folder):
+        yield _disk(name, path)
     if objects is not None:
         yield _writes(objects)
+    if objects is not None and folder is None and not place.connect:
+        yield _hadoop(objects.location)
 
 
 def _packages() -> Iterator[Check]:
@@ -80,8 +87,26 @@ def _java(place: Place) -> Check:
         found = java.find(place.cache)
     except KafkaformError as error:
         return Check("java", False, error.message, error.advice)
-    about = "" if found.whole else ", without vector instructions"
-    return Check("java", True, f"{found.version} ({found.found}{about})")
+    told = f"{found.version} ({found.found}{'' if found.whole else _SHIMMED})"
+    fault = _fault(found.home / "bin" / "java")
+    advice = "Set JAVA_HOME to another one." if fault else ""
+    return Check("java", not fault, f"{told} {fault}".rstrip(), advice)
+
+
+def _fault(program: Path) -> str:
+    """Why this Java does not run, empty if it does: its files may be for another computer."""
+    try:
+        # As Spark starts it: without the module there is an error, unless the script drops it.
+        done = subprocess.run(
+            [program, f"--add-modules={java.MODULE}", "-version"],
+            capture_output=True,
+            timeout=_PATIENCE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"does not run: {error}"
+    last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+    return f"does not run: {''.join(last)}" if done.returncode else ""
 
 
 def _jars(place: Place) -> Check:
@@ -92,13 +117,15 @@ def _jars(place: Place) -> Check:
         return Check("jars", False, f"{missing[0]} is not there", "Correct --jars.")
     if place.jars:
         return Check("jars", True, ", ".join(place.jars))
+    if place.ivy is not None and not place.ivy.is_file():
+        return Check("jars", False, f"{place.ivy} is not there", "Correct --ivy-settings.")
     try:
         group, name, number = packages().split(":")
     except PackageNotFoundError:
         return Check("jars", False, "the packages come first", _INSTALL)
-    jar = place.cache / "ivy" / "jars" / f"{group}_{name}-{number}.jar"
-    if jar.is_file():
-        return Check("jars", True, f"{name} {number} is in {jar.parent}")
+    folder = place.cache / "ivy" / "jars"
+    if all((folder / f"{group}_{jar}-{number}.jar").is_file() for jar in (name, _STORAGE)):
+        return Check("jars", True, f"{name} {number} is in {folder}")
     return Check(
         "jars",
         None,
@@ -107,12 +134,36 @@ def _jars(place: Place) -> Check:
     )
 
 
+def _hadoop(location: str) -> Check:
+    """Spark has a way of its own to a store, which nothing else here tries."""
+    return Check(
+        "hadoop",
+        None,
+        f"Spark reaches {location} through jars of Hadoop's",
+        "Put them and their settings into spark-defaults.conf; for s3:// they are hadoop-aws, of "
+        "the version that Spark has of Hadoop.",
+    )
+
+
+def _folders(root: Path | None) -> Iterator[tuple[str, Path]]:
+    """Where much is written."""
+    named = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+    for path in filter(None, named):
+        yield "temporary files", Path(path)
+    if not any(named):
+        yield "temporary files", Path(tempfile.gettempdir())
+    if root is not None:
+        yield "root", root
+
+
 def _disk(name: str, path: Path) -> Check:
     there = next(
         folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists()
     )
     free = shutil.disk_usage(there).free
     told = f"{free / _GIB:.1f} GiB free in {there}"
+    if not os.access(there, os.W_OK | os.X_OK):
+        return Check(name, False, f"{there} cannot be written", "Change its rights or the place.")
     if free >= LEAST_BYTES:
         return Check(name, True, told)
     return Check(name, False, told, f"Free some space: {LEAST_BYTES / _GIB:.0f} GiB at least.")

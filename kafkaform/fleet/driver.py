@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pyspark.sql.functions as F
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame
 
 from ..core.dataclass import replace
 from ..core.landing import AUDIT, REGISTER, SOURCES
@@ -21,7 +21,7 @@ from .dataset import Context, Dataset
 from .manifest import ALL, Clusters, Manifest
 from .order import FIRST, selected
 from .register import Register
-from .store import Store
+from .store import Start, Store
 from .tables import SCHEMA_VERSION, TABLES, Scope
 from .touched import touched
 from .work import Work, explained, make, take
@@ -59,14 +59,22 @@ class Result:
 @dataclass(frozen=True)
 class _Plan:
     """What there is to do. files: path below the landing folder -> bytes, of all; new: those that
-    the build before does not know; stale: it knows nothing that counts any more."""
+    the build before does not know; died: builds since then that did not end; stale: it knows
+    nothing that counts any more; reworded: fleet.hcl says something else than it did then."""
 
     before: Manifest | None
     files: Mapping[str, int]
     new: tuple[str, ...]
+    died: tuple[str, ...]
     chosen: tuple[Dataset, ...]
     register: Register
     stale: bool
+    reworded: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes that have landed and are to be read; of a whole build, of all there is."""
+        return sum(self.files[name] for name in (self.files if self.stale else self.new))
 
     @property
     def nothing(self) -> bool:
@@ -75,39 +83,43 @@ class _Plan:
 
 
 def run(
-    start: Callable[[], SparkSession],
+    start: Start,
     objects: Objects,
     root: str,
     datasets: Sequence[Dataset],
     options: Options,
     report: Report = silent,
 ) -> Result:
-    """Make the tables of what has landed. start: makes the session; it is not called if there is
-    nothing to do. objects: those of the root, whose lock the caller holds.
+    """Make the tables of what has landed. start: is not called if there is nothing to do.
+    objects: those of the root, whose lock the caller holds.
 
     Raises UsageError: nothing has landed, or `only` names no table; KafkaformError: too much of
     it is corrupt; StorageError: a table cannot be made or breaks its own rules, or a later
     version has written the root.
     """
     plan = _plan(objects, datasets, options)
-    if plan.before and plan.nothing and not options.follow:
+    if plan.before and plan.nothing and not (options.follow or plan.died):
         return Result(plan.before)
     started = datetime.now(UTC)
     report(Progress("fleet", "starting Spark", 0, None))
-    store = Store(start(), root)
+    store = Store(start(plan.size), root)
     print_ = inputs.fingerprint(plan.files, (options.code, *sorted(options.only)))
-    build = f"{started:%Y%m%dT%H%M%S}-{print_[:12]}" if options.follow else print_[:16]
+    # What topics bring is no file, so that files alone would give two builds one name.
+    timed = options.follow or plan.nothing
+    build = f"{started:%Y%m%dT%H%M%S}-{print_[:12]}" if timed else print_[:16]
     work = Work(store, build, plan.before)
     if plan.before:
         work.versions.update({name: w.version for name, w in plan.before.tables.items()})
     if manifest.begin(objects, build):
+        for name in plan.died:
+            manifest.forget(objects, name)
         with explained("what an earlier build has left cannot be taken back"):
-            work.versions.update(store.recover(plan.before))
-    followed = options.follow is not None and _follow(work, options.follow)
-    if plan.before and plan.nothing and not followed:
+            work.versions.update(store.recover(plan.before, plan.died))
+    brought = _brought(work, plan, options.follow)
+    if plan.before and plan.nothing and not brought:
         manifest.end(objects)
         return Result(plan.before)
-    _take_in(work, plan, started, followed)
+    _take_in(work, plan, started, brought)
     context = Context(plan.register, _as_of(work), build)
     clusters, owed = _make_all(work, plan, datasets, context, options.held, report)
     options.held()
@@ -130,20 +142,36 @@ def _plan(objects: Objects, datasets: Sequence[Dataset], options: Options) -> _P
     before = manifest.current(objects)
     listed = inputs.listed(objects)
     files = {name: listed[name] for name in intake.ready(listed, ())}
-    register = inputs.newest_register(objects, files)
-    if options.max_corrupt is not None:
-        limits = replace(register.settings, max_corrupt=options.max_corrupt)
-        register = replace(register, settings=limits)
+    register = inputs.current_register(objects, files)
     known = manifest.known(objects, before.build) if before else frozenset()
     stale = before is None or (before.code, before.schema_version) != (options.code, SCHEMA_VERSION)
     new = intake.ready(listed, known)
-    return _Plan(before, files, new, selected(datasets, options.only), register, stale)
+    resaid = any(inputs.source(name) == REGISTER for name in new)
+    return _Plan(
+        before,
+        files,
+        new,
+        manifest.died(objects, before.build if before else None),
+        selected(datasets, options.only),
+        _limited(register, options.max_corrupt),
+        stale,
+        resaid and inputs.newest_register(objects, known) != register,
+    )
 
 
-def _follow(work: Work, follow: Follow) -> bool:
-    """Whether the topic had anything new."""
-    with explained("the topic cannot be read"):
-        follow(work.store, work.build)
+def _limited(register: Register, max_corrupt: float | None) -> Register:
+    if max_corrupt is None:
+        return register
+    return replace(register, settings=replace(register.settings, max_corrupt=max_corrupt))
+
+
+def _brought(work: Work, plan: _Plan, follow: Follow | None) -> bool:
+    """Whether a topic has brought lines that are in no build: just now, or to one that died."""
+    if follow is None and not plan.died:
+        return False
+    with explained("what a topic brings cannot be read"):
+        if follow is not None:
+            follow(work.store, work.build)
         latest = work.store.latest("audit_raw")
     if latest is None or latest == work.versions.get("audit_raw"):
         return False
@@ -154,16 +182,16 @@ def _follow(work: Work, follow: Follow) -> bool:
 def _take_in(work: Work, plan: _Plan, now: datetime, topic: bool) -> None:
     """New landing files, and what is bad of what a topic has brought."""
     seen = {name: work.read(name) for name in ("audit_raw", "quarantine")} if topic else {}
-    stamp = intake.Stamp(work.build, now)
-    limit = plan.register.settings.max_corrupt
-    with explained("what has landed cannot be taken in"):
-        store = work.store
-        new = intake.take_in(store.spark, store.landing, plan.new, stamp, limit, seen)
-    for table, rows in new.items():
-        if _may_have(table, plan.new):
+
+    def write(table: str, rows: DataFrame) -> DataFrame:
+        if table not in work.versions or topic or _may_have(table, plan.new):
             take(work, table, rows)
-        elif table not in work.versions:
-            take(work, table, work.read(table))
+        return work.read(table).where(F.col("_build") == work.build)
+
+    stamp = intake.Stamp(work.build, now)
+    limit, store = plan.register.settings.max_corrupt, work.store
+    with explained("what has landed cannot be taken in"):
+        intake.take_in(store.spark, store.landing, plan.new, stamp, limit, seen, write)
 
 
 def _may_have(table: str, files: Sequence[str]) -> bool:
@@ -181,13 +209,14 @@ _SOURCES: Mapping[str, Sequence[str]] = {
 
 
 def _as_of(work: Work) -> datetime:
-    """The newest time at which anything was captured."""
-    columns = {"snapshot": "captured_at", "register_raw": "taken"}
-    newest = (work.read(t).select(F.col(c).alias("at")) for t, c in columns.items())
-    both = next(newest).unionByName(next(newest))
+    """The newest time at which anything was captured: now, or when the build before was made."""
+    mine = F.col("_build") == work.build
+    snapshots = work.read("snapshot").where(mine).select(F.col("captured_at").alias("at"))
+    taken = work.read("register_raw").where(mine).select(F.col("taken").alias("at"))
     # As a number: how Python would take a timestamp depends on the machine's time zone.
-    found = both.agg(F.max(F.unix_micros("at")).alias("at")).collect()[0]["at"]
-    return EPOCH + timedelta(microseconds=found)
+    both = snapshots.unionByName(taken).agg(F.max(F.unix_micros("at")).alias("at"))
+    newest = EPOCH + timedelta(microseconds=both.collect()[0]["at"] or 0)
+    return max(newest, datetime.fromisoformat(work.before.as_of)) if work.before else newest
 
 
 def _make_all(
@@ -200,23 +229,41 @@ def _make_all(
 ) -> tuple[Clusters, Mapping[str, Clusters]]:
     """The touched clusters, and what this build owes to the tables that it was told to leave."""
     clusters: Clusters = ALL
+    lineages = ALL if plan.stale else _lineages(work, plan)
     known, owed = plan.stale, dict(plan.before.owed if plan.before else {})
     for number, dataset in enumerate(plan.chosen):
         table = dataset.table
         if not known and not _tells(table, plan.chosen[number:]):
-            clusters, known = _touched(work, plan), True
+            clusters, known = _touched(work, plan, context), True
         report(Progress("fleet", f"making {table}", number, len(plan.chosen), "tables", even=False))
-        wanted = _united(clusters, owed.pop(table, NOBODY))
-        if TABLES[table].scope is not Scope.CLUSTER or wanted is ALL or wanted:
+        wanted = _united(_of(table, clusters, lineages), owed.pop(table, NOBODY))
+        if wanted is ALL or wanted:
             held()
             make(work, dataset, wanted, context)
     if not known:
-        clusters = _touched(work, plan)
+        clusters = _touched(work, plan, context)
     total = len(plan.chosen)
     report(Progress("fleet", "tables made", total, total, "tables", finished=True))
     left = {d.table for d in datasets} - {d.table for d in plan.chosen}
-    owed |= {table: _united(clusters, owed.get(table, NOBODY)) for table in left}
+    for table in left:
+        owed[table] = _united(_of(table, clusters, lineages), owed.get(table, NOBODY))
     return clusters, {table: who for table, who in owed.items() if who is ALL or who}
+
+
+def _of(table: str, clusters: Clusters, lineages: Clusters) -> Clusters:
+    """What of a table is to be made anew."""
+    scope = TABLES[table].scope
+    return clusters if scope is Scope.CLUSTER else lineages if scope is Scope.LINEAGE else ALL
+
+
+def _lineages(work: Work, plan: _Plan) -> Clusters:
+    """The logs that have new lines."""
+    found = _new_lines(work, plan).select("lineage").where(F.col("lineage").isNotNull())
+    return frozenset(row["lineage"] for row in found.distinct().collect())
+
+
+def _new_lines(work: Work, plan: _Plan) -> DataFrame:
+    return work.read("audit_raw").where(F.col("_build").isin(work.build, *plan.died))
 
 
 def _tells(table: str, ahead: Sequence[Dataset]) -> bool:
@@ -224,11 +271,15 @@ def _tells(table: str, ahead: Sequence[Dataset]) -> bool:
     return any(dataset.table in FIRST for dataset in ahead)
 
 
-def _touched(work: Work, plan: _Plan) -> Clusters:
+def _touched(work: Work, plan: _Plan, context: Context) -> Clusters:
+    if plan.reworded:
+        return ALL
     views = {name: (work.read_before(name), work.read(name)) for name in FIRST}
-    lines = work.read("audit_raw").where(F.col("_build") == work.build)
+    lines = _new_lines(work, plan)
+    today = F.lit(context.as_of.date())
+    ended = work.read_before("policy_findings").where(F.col("waived_until") < today)
     with explained("it cannot be told what is new"):
-        return touched(plan.new, views["cluster"], views["lineage"], lines)
+        return touched(plan.new, views["cluster"], views["lineage"], lines, ended)
 
 
 def _united(one: Clusters, other: Clusters) -> Clusters:

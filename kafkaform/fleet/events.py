@@ -26,7 +26,7 @@ _ID = ("lineage", "seq")
 
 
 def event(frames: Frames, context: Context) -> DataFrame:
-    """frames: audit_raw, event_conflict, cluster. One row a record, however often it landed.
+    """frames: audit_raw, event_conflict, cluster, run. One row a record, however often it landed.
 
     What two different records claim to be is neither of them (`event_conflict`). run is the one
     whose step it is: a recovery tells what became of an earlier run's. A large record of which a
@@ -49,7 +49,8 @@ def event(frames: Frames, context: Context) -> DataFrame:
     )
     doubted = frames["event_conflict"].select("event_id").distinct()
     sure = flat.join(doubted, "event_id", how="left_anti")
-    with_commit = sure.join(commits(frames["audit_raw"]), ["lineage", "run"], how="left")
+    commits = frames["run"].select("lineage", "run", "commit")
+    with_commit = sure.join(commits, ["lineage", "run"], how="left")
     return named(with_commit, frames["cluster"]).select(*TABLES["event"].names)
 
 
@@ -62,26 +63,18 @@ def _change(path: Column) -> Column:
     )
 
 
-def commits(audit_raw: DataFrame) -> DataFrame:
-    """lineage, run, commit: of the configuration that a run began with last; one row a run."""
-    begins = audit_raw.where(F.col("kind") == "run_begin")
-    last = newest(begins, ["lineage", "run"], F.desc("seq"), F.desc("hash"), F.asc("line"))
-    return last.select("lineage", "run", F.get_json_object("body", "$.commit").alias("commit"))
-
-
 def event_conflict(frames: Frames, context: Context) -> DataFrame:
     """Records that have the place of another one, and that one: the same lineage and seq, another
-    hash. frames: audit_raw, event_conflict; only what the latter lacks. One row a line."""
+    hash. frames: audit_raw. One row a line."""
     sound = frames["audit_raw"].where(F.col("seq").isNotNull())
     rivals = sound.groupBy(*_ID).agg(F.min("hash").alias("_low"), F.max("hash").alias("_high"))
     doubted = rivals.where(F.col("_low") != F.col("_high")).select(*_ID)
-    lines = sound.join(doubted, list(_ID), how="inner").select(
-        _event_id().alias("event_id"), F.col("line").alias("payload"), "_file", "_build"
+    # There are none as a rule: then no line is looked at.
+    lines = sound.join(F.broadcast(doubted), list(_ID), how="inner").select(
+        _event_id().alias("event_id"), "lineage", F.col("line").alias("payload"), "_file", "_build"
     )
-    known = frames["event_conflict"].select("event_id", "payload")
     first = newest(lines, ["event_id", "payload"], F.asc("_file"), F.asc("_build"))
-    new = first.join(known, ["event_id", "payload"], how="left_anti")
-    return new.select(*TABLES["event_conflict"].names)
+    return first.select(*TABLES["event_conflict"].names)
 
 
 def _event_id() -> Column:

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ..core.canonical import dumps
 from ..core.dataclass import dataclass
-from ..core.foreign import inline, spreadsheet_safe
 from ..core.storage import refusal
+from .access_bits import MASKS
+from .cells import cell, masked, rows_of
+from .cells import jsonable as jsonable
+from .cells import text as text
+from .cells import utc as utc
 from .gold import Gold, plain
 from .tables import GOLD, SCHEMA_VERSION, TABLES
 
 NOTHING = "-"
+INTERNAL: Mapping[str, frozenset[str]] = {
+    "unused_topics": frozenset(
+        ("end_offset", "written_at", "offsets_since", "offsets_at")
+        + ("committed", "read_at", "groups_since", "groups_at")
+    ),
+}
+"""Table -> columns from which the next build goes on, and nobody else reads."""
 Mask = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 """(table, row) -> the row as it may be shown."""
 
@@ -31,46 +42,14 @@ class Sheet:
     rows: tuple[tuple[Any, ...], ...]
 
 
-def text(value: object) -> str:
-    """One value on one line: times in UTC, collections as canonical JSON, nothing for null."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, datetime):
-        return utc(value)
-    if isinstance(value, list | tuple | dict):
-        return dumps(jsonable(value))
-    return inline(str(value))
-
-
-def utc(time: datetime) -> str:
-    """RFC 3339 with Z, to the second; a time without a zone is UTC."""
-    aware = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-    return aware.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def jsonable(value: Any) -> Any:
-    """The same in JSON's types; what is not a number becomes null."""
-    if isinstance(value, Mapping):
-        return {str(name): jsonable(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [jsonable(item) for item in value]
-    if isinstance(value, datetime):
-        return utc(value)
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
-
-
 def as_table(sheet: Sheet) -> str:
-    """Columns two spaces apart, numbers flush right, `-` for null; a last line counts."""
-    cells = [[text(v) or NOTHING for v in row] for row in (sheet.names, *sheet.rows)]
+    """Columns two spaces apart, numbers flush right, `-` for null, masks in words; a last line
+    counts."""
+    rows = [tuple(map(masked, sheet.names, row)) for row in sheet.rows]
+    cells = [[text(v) or NOTHING for v in row] for row in (sheet.names, *rows)]
     columns = list(zip(*cells, strict=True))
     widths = [max(map(_width, column)) for column in columns]
-    right = [_numbers(values) for values in zip(*sheet.rows, strict=True)] or [False] * len(widths)
+    right = [_numbers(values) for values in zip(*rows, strict=True)] or [False] * len(widths)
     lines = ("  ".join(map(_padded, row, widths, right)).rstrip() for row in cells)
     count = len(sheet.rows)
     return "\n".join((*lines, f"({count:,} {'row' if count == 1 else 'rows'})")) + "\n"
@@ -106,20 +85,17 @@ def as_json(sheet: Sheet) -> str:
 
 
 def as_csv(sheet: Sheet) -> str:
-    """RFC 4180 with a header. Text that a spreadsheet would run as a formula gets an apostrophe
-    before it; numbers stay as they are."""
+    """RFC 4180 with a header, each cell as `cells.cell`."""
     target = io.StringIO()
-    writer = csv.writer(target, lineterminator="\r\n")
-    writer.writerow(sheet.names)
-    writer.writerows(map(_cells, sheet.rows))
+    write_rows(target, sheet.names, sheet.rows)
     return target.getvalue()
 
 
-def _cells(row: Sequence[object]) -> list[str]:
-    return [
-        text(value) if isinstance(value, int | float) else spreadsheet_safe(text(value))
-        for value in row
-    ]
+def write_rows(file: IO[str], names: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """The same, row by row."""
+    writer = csv.writer(file, lineterminator="\r\n")
+    writer.writerow(names)
+    writer.writerows([cell(value) for value in row] for row in rows)
 
 
 FORMATS: Mapping[str, Callable[[Sheet], str]] = {
@@ -143,25 +119,37 @@ def write_csv(gold: Gold, folder: Path, stem: str, mask: Mask | None = None) -> 
     tables = [name for name in GOLD if gold.has(name)]
     paths = tuple(folder / csv_name(stem, name) for name in tables)
     for name, path in zip(tables, paths, strict=True):
-        half = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
+        with whole(path, "cannot write the report's tables") as half:
             _write_table(gold, name, half, mask)
-            half.replace(path)
-        except OSError as error:
-            raise refusal("cannot write the report's tables", path, error) from None
-        finally:
-            half.unlink(missing_ok=True)
     return paths
+
+
+@contextmanager
+def whole(path: Path, task: str) -> Iterator[Path]:
+    """A place for a file or folder that then is there whole or not at all. Raises StorageError."""
+    half = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield half
+        half.replace(path)
+    except OSError as error:
+        raise refusal(task, path, error) from None
+    finally:
+        if half.is_dir():
+            shutil.rmtree(half)
+        half.unlink(missing_ok=True)
 
 
 def _write_table(gold: Gold, name: str, path: Path, mask: Mask | None) -> None:
     table = TABLES[name]
-    columns = ", ".join(f'"{column}"' for column in table.names)
+    names = [column for column in table.names if column not in INTERNAL.get(name, ())]
+    columns = ", ".join(f'"{column}"' for column in names)
     order = ", ".join(f'"{column}"' for column in table.key)
     with path.open("x", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\r\n")
-        writer.writerow(table.names)
+        writer.writerow([MASKS.get(column, column) for column in names])
         for batch in gold.batches(f"select {columns} from {name} order by {order}"):
-            for row in plain(batch):
-                shown = mask(name, row) if mask else row
-                writer.writerow(_cells([shown[column] for column in table.names]))
+            if mask:
+                shown = (mask(name, row) for row in plain(batch))
+                writer.writerows([cell(masked(c, row[c])) for c in names] for row in shown)
+            else:
+                writer.writerows(rows_of(batch))

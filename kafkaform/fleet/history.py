@@ -32,9 +32,7 @@ def history(frames: Frames, context: Context) -> DataFrame:
     before, good = frames["history"], _good(frames["snapshot"])
     known = F.broadcast(_still_known(before, good))
     kept = before.join(known.select("cluster"), "cluster", how="left_semi")
-    all_times = _timeline(good).join(known, "cluster", how="left")
-    unread = F.col("known_until").isNull() | (F.col("at") > F.col("known_until"))
-    times = all_times.where(unread).drop("known_until")
+    times = _unread(_timeline(good), known)
     standing = _carried(kept.where(F.col("valid_to").isNull()), times)
     seen = _seen(frames["snapshot_raw"], times)
     made = _intervals(seen.unionByName(standing, allowMissingColumns=True))
@@ -44,11 +42,26 @@ def history(frames: Frames, context: Context) -> DataFrame:
     return rows.select(*TABLES["history"].names)
 
 
+def new_builds(frames: Frames) -> DataFrame:
+    """The builds that took in what is new."""
+    good = _good(frames["snapshot"])
+    known = F.broadcast(_still_known(frames["history"], good))
+    return _unread(good, known).select("_build").distinct()
+
+
+def _unread(good: DataFrame, known: DataFrame) -> DataFrame:
+    """What has landed since."""
+    all_of_them = good.join(known, "cluster", how="left")
+    unread = F.col("known_until").isNull() | (F.col("at") > F.col("known_until"))
+    return all_of_them.where(unread).drop("known_until")
+
+
 def _good(snapshot: DataFrame) -> DataFrame:
     """Of clusters, those that have rows."""
     good = snapshot.where((F.col("source") == LIVE) & F.col(GOOD).isNotNull())
     at = F.col("captured_at").alias("at")
-    return good.select(F.col("subject").alias("cluster"), "snapshot", at, "coverage", "_file")
+    name = F.col("subject").alias("cluster")
+    return good.select(name, "snapshot", at, "coverage", "_file", "_build")
 
 
 def _marks(good: DataFrame) -> DataFrame:

@@ -35,13 +35,19 @@ def fingerprint(files: Mapping[str, int], options: Iterable[object]) -> str:
     return sha256("\n".join((*lines, *about)).encode()).hexdigest()
 
 
-def newest_register(objects: Objects, files: Iterable[str]) -> Register:
-    """What fleet.hcl said when the last snapshot was taken. Raises UsageError: never."""
+def newest_register(objects: Objects, files: Iterable[str]) -> Register | None:
+    """What fleet.hcl said when the last of these snapshots was taken, None: it is not there."""
     names = sorted(name for name in files if source(name) == REGISTER)
     found = objects.read(f"{ROOT}/{names[-1]}") if names else None
+    return None if found is None else read(found.data.decode())
+
+
+def current_register(objects: Objects, files: Iterable[str]) -> Register:
+    """The newest one. Raises UsageError: nothing has landed."""
+    found = newest_register(objects, files)
     if found is None:
         raise UsageError(
             f"{objects.location}: nothing has landed",
             "Run `kafkaform fleet snapshot` first; it reads the clusters and lands what they show.",
         )
-    return read(found.data.decode())
+    return found

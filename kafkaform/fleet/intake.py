@@ -7,8 +7,8 @@ goes to `quarantine` and is left out; where that is too much, nothing is taken i
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
 
@@ -18,16 +18,18 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from ..core.errors import KafkaformError
 from ..core.landing import AUDIT, META, REGISTER, ROWS, SOURCES
 from .dataset import Frames
-from .landed import Snapshots, lines_of, registers, stem_of
-from .lines import TOPIC, judged
+from .landed import CHANGED, Snapshots, lines_of, registers
+from .lines import FILE, TOPIC, judged, records
 from .tables import TABLES
 
 BRONZE = ("audit_raw", "snapshot_raw", "snapshot", "register_raw", "quarantine")
 LONGEST = 2048
 """Characters of a bad line that are shown."""
-_CONTENTS = "_file string, content binary"
+_NO_FILES = "SELECT CAST(NULL AS STRING) AS _file, CAST(NULL AS BINARY) AS content WHERE false"
 _PARTS: Mapping[str, int] = {REGISTER: 2}
 """How many parts the path of a file below the landing folder has, if it is not 3."""
+Write = Callable[[str, DataFrame], DataFrame]
+"""Adds rows to a table; gives back those that this build has added to it."""
 _GLOB = re.compile(r"([\[\]{}*?\\])")
 
 
@@ -62,36 +64,43 @@ def take_in(
     stamp: Stamp,
     max_corrupt: float,
     bronze: Frames,
-) -> Mapping[str, DataFrame]:
-    """The new rows of each table in BRONZE, to be appended.
+    write: Write,
+) -> None:
+    """Write the new rows of each table in BRONZE.
 
     landing: path or URL of the landing folder; files: what `ready` says; max_corrupt: largest
     share of bad lines; bronze: `audit_raw` and `quarantine` as they stand, of which the lines are
     judged that a topic has brought since (empty: no topic is read).
 
     A snapshot whose rows are not what its checksum says, or have a bad line, counts as failed.
-    Raises KafkaformError, naming the worst file, where too many lines are bad.
+    Each file is read once; those that turn out to have bad lines once more, to tell why.
+    Raises KafkaformError, naming the worst file, where too many lines are bad: what is written
+    by then is to be taken back.
     """
     read = _Files(spark, landing, tuple(dict.fromkeys(files)))
-    audit = judged(_audit_lines(read.of(AUDIT)))
-    taken = registers(read.of(REGISTER))
+    lines = write("audit_raw", audit_rows(records(_audit_lines(read.of(AUDIT))), stamp))
+    lines = lines.where(F.col("origin") == FILE)
     snapshots = Snapshots.of(read.metas(), read.rows())
-    unsound = tuple(row[0] for row in snapshots.unsound().select("stem").collect())
-    rows = snapshots.judged_rows(unsound)
-    judged_all = (audit, rows, snapshots.metas, taken)
-    holed = _weighed(judged_all, max_corrupt)
-    refused = (*unsound, *map(stem_of, holed))
-    # Only files that are known to have bad lines are read for them once more.
-    of_holed = [frame.where(_of(holed)) for frame in judged_all]
-    bad = [_bad(frame, _source()) for frame in of_holed] + [snapshots.unsound_files()]
-    new = {
-        "snapshot_raw": snapshots.rows_without(rows, refused),
-        "snapshot": snapshots.metas_with(refused),
-        "register_raw": taken.where(F.col("reason").isNull()),
-        "quarantine": reduce(DataFrame.unionByName, bad + _bad_of_topics(bronze)),
-    }
-    stamped = {table: _stamped(table, frame, stamp) for table, frame in new.items()}
-    return {"audit_raw": audit_rows(audit, stamp), **stamped}
+    rows = write("snapshot_raw", _stamped("snapshot_raw", snapshots.rows(), stamp))
+    refused = snapshots.refused(_counted(rows)) if read.has(META) else ()
+    none = lines.where(F.col("seq").isNull()).select("_file").distinct()
+    holed = tuple(row["_file"] for row in none.collect()) if read.has(AUDIT) else ()
+    wanted = {*holed, *(stem + end for stem in refused for end in (META, ROWS))}
+    again = replace(read, names=tuple(name for name in read.names if name in wanted))
+    taken = registers(read.of(REGISTER))
+    bad = (
+        _bad(judged(_audit_lines(again.of(AUDIT)))),
+        _bad(Snapshots.of(again.metas(), again.rows()).faults()),
+        _bad(snapshots.metas),
+        _bad(taken),
+        *_bad_of_topics(bronze),
+    )
+    quarantine = reduce(DataFrame.unionByName, bad)
+    kept = write("quarantine", _stamped("quarantine", quarantine, stamp))
+    _weigh(kept, lines, rows, max_corrupt)
+    write("snapshot", _stamped("snapshot", snapshots.metas_with(refused), stamp))
+    sound = taken.where(F.col("reason").isNull())
+    write("register_raw", _stamped("register_raw", sound, stamp))
 
 
 def audit_rows(lines: DataFrame, stamp: Stamp) -> DataFrame:
@@ -104,6 +113,10 @@ class _Files:
     spark: SparkSession
     landing: str
     names: tuple[str, ...]
+
+    def has(self, part: str) -> bool:
+        """Whether there are files in this folder, or with this ending."""
+        return any(n.startswith(f"{part}/") or n.endswith(part) for n in self.names)
 
     def of(self, folder: str) -> DataFrame:
         found = [name for name in self.names if name.startswith(f"{folder}/")]
@@ -119,7 +132,7 @@ class _Files:
     def _read(self, names: Sequence[str], parts: int = 3) -> DataFrame:
         """_file, content. Spark names files with all that stands before the landing folder."""
         if not names:
-            return self.spark.createDataFrame([], _CONTENTS)
+            return self.spark.sql(_NO_FILES)
         base = self.landing.rstrip("/")
         # Spark takes what looks like a pattern for one.
         paths = [_GLOB.sub(r"\\\1", f"{base}/{name}") for name in names]
@@ -130,34 +143,42 @@ class _Files:
 
 def _audit_lines(files: DataFrame) -> DataFrame:
     lineage = F.split_part(F.col("_file"), F.lit("/"), F.lit(2))
-    return lines_of(files).withColumns({"lineage": lineage, "origin": F.lit("file")})
+    return lines_of(files).withColumns({"lineage": lineage, "origin": F.lit(FILE)})
 
 
-def _weighed(frames: Iterable[DataFrame], max_corrupt: float) -> tuple[str, ...]:
-    """The files that have bad lines. frames: with _file and reason, one row a line.
-    Raises KafkaformError: too many lines are bad."""
-    lines = reduce(DataFrame.unionByName, (frame.select("_file", "reason") for frame in frames))
-    files = lines.groupBy("_file").agg(F.count("*").alias("all"), F.count("reason").alias("bad"))
-    worst = F.array_sort(F.collect_list(F.when(F.col("bad") > 0, F.struct(-F.col("bad"), "_file"))))
-    total = files.agg(F.sum("all"), F.sum("bad"), worst).collect()[0]
-    lines_in_all, bad, listed = total[0] or 0, total[1] or 0, total[2]
-    if bad > max_corrupt * lines_in_all:
-        most, file = listed[0]
+def _counted(rows: DataFrame) -> DataFrame:
+    """_file, n: how many rows there are of each file that has any."""
+    return rows.groupBy("_file").agg(F.count(F.lit(1)).alias("n"))
+
+
+def _weigh(quarantine: DataFrame, lines: DataFrame, rows: DataFrame, max_corrupt: float) -> None:
+    """Raises KafkaformError: too many of the lines are bad. A file that is not what was written
+    is another matter: it counts as a snapshot that failed."""
+    of_files = (F.col("source") != "topic") & (F.col("reason") != CHANGED)
+    files = quarantine.where(of_files).groupBy("_file").agg(F.count(F.lit(1)).alias("bad"))
+    listed = files.orderBy(F.desc("bad"), "_file").collect()
+    if not listed:
+        return
+    bad = sum(row["bad"] for row in listed)
+    # Bad lines of logs stand in their table, too; others do not.
+    others = sum(row["bad"] for row in listed if not row["_file"].startswith(f"{AUDIT}/"))
+    total = lines.count() + rows.count() + others
+    if bad > max_corrupt * total:
         raise KafkaformError(
-            f"{bad} of {lines_in_all} landed lines cannot be read, which is more than the share of "
-            f"{max_corrupt:g} that may be; {-most} of them are in {file}",
+            f"{bad} of {total} landed lines cannot be read, which is more than the share of "
+            f"{max_corrupt:g} that may be; {listed[0]['bad']} of them are in {listed[0]['_file']}",
             "Find out what changed that file and put it back, or raise max_corrupt: then the "
             "lines are kept apart in the table `quarantine`, and the rest is taken in.",
         )
-    return tuple(file for _, file in listed)
 
 
-def _of(files: Collection[str]) -> Column:
-    return F.col("_file").isin(*files) if files else F.lit(False)
+def _bad(frame: DataFrame) -> DataFrame:
+    """What goes to quarantine. frame: with reason, position, line and _file, in a folder that is
+    named after what it is."""
+    return _set_aside(frame, F.split_part(F.col("_file"), F.lit("/"), F.lit(1)))
 
 
-def _bad(frame: DataFrame, source: Column) -> DataFrame:
-    """What goes to quarantine. frame: with reason, position, line and _file."""
+def _set_aside(frame: DataFrame, source: Column) -> DataFrame:
     text = F.substring(_printable(F.col("line")), 1, LONGEST)
     bad = frame.where(F.col("reason").isNotNull())
     return bad.select(source.alias("source"), "reason", "position", text.alias("text"), "_file")
@@ -171,13 +192,8 @@ def _bad_of_topics(bronze: Frames) -> list[DataFrame]:
     offset = F.element_at(F.split("origin", "/"), -1).cast("bigint")
     lines = judged(raw.select("line", "lineage", "origin", "_file", offset.alias("position")))
     known = bronze["quarantine"].where(F.col("source") == "topic")
-    bad = _bad(lines.dropDuplicates(["_file", "position"]), F.lit("topic"))
+    bad = _set_aside(lines.dropDuplicates(["_file", "position"]), F.lit("topic"))
     return [bad.join(known, ["_file", "position"], how="left_anti")]
-
-
-def _source() -> Column:
-    """The folder that a file is in, which is named after what it is."""
-    return F.split_part(F.col("_file"), F.lit("/"), F.lit(1))
 
 
 def _printable(text: Column) -> Column:

@@ -26,6 +26,8 @@ _META = (
 )
 _META_NEEDS = ("source", "subject", "snapshot", "started", "ended", "complete", "format")
 _REGISTER = "format bigint, taken string, clusters string"
+CHANGED = "bad_checksum"
+"""The reason where rows are not those that were written."""
 _REFUSED = "its rows are not those that were written: they are in quarantine"
 _NO_MAP = "map<string,string>"
 _OF_NOTHING = hashlib.sha256(b"").hexdigest()
@@ -36,11 +38,6 @@ def lines_of(files: DataFrame) -> DataFrame:
     split = F.split(F.col("content").cast("string"), "\n")
     lines = files.select("_file", F.posexplode(_without_last_empty(split)).alias("at", "line"))
     return lines.select("_file", (F.col("at") + 1).cast("bigint").alias("position"), "line")
-
-
-def stem_of(file: str) -> str:
-    """What the names of a snapshot's two files have in common."""
-    return file.removesuffix(META).removesuffix(ROWS)
 
 
 def registers(files: DataFrame) -> DataFrame:
@@ -84,9 +81,39 @@ class Snapshots:
         )
         return cls(told.withColumn("reason", reason), rows.withColumn("stem", _stem(ROWS)))
 
-    def unsound(self) -> DataFrame:
-        """source, stem and content (null: there is none) of rows that fail their checksum, or are
-        not as many as they should be."""
+    def rows(self) -> DataFrame:
+        """`snapshot_raw` but for its stamps: of each file all rows, or none if it is not what was
+        written. In one pass over the files, which are most of what lands."""
+        both = self.files.join(F.broadcast(self._good().select("stem", "told")), "stem", "inner")
+        lines = _without_last_empty(F.split(F.col("content").cast("string"), "\n"))
+        parsed = both.withColumn("found", F.transform(lines, lambda line: F.from_json(line, _ROW)))
+        right = (F.sha2("content", 256) == F.col("told.sha256")) & (
+            F.size("found") == F.col("told.rows")
+        )
+        whole = right & ~F.exists("found", _is_bad)
+        about = [F.col(f"told.{name}") for name in ("source", "subject", "snapshot")]
+        return parsed.select(
+            *about,
+            _time("told.ended").alias("captured_at"),
+            "_file",
+            F.inline(F.when(whole, F.col("found"))),
+        )
+
+    def refused(self, taken: DataFrame) -> tuple[str, ...]:
+        """Stems of what must have rows and has not, or not those. taken: _file and n (rows) of
+        what `rows` gave, without files of no rows."""
+        count = taken.select(F.col("_file"), "n").withColumn("stem", _stem(ROWS))
+        counted = self._good().join(F.broadcast(count.select("stem", "n")), "stem", "left")
+        wanted = counted.where(F.col("told.sha256").isNotNull())
+        n = F.coalesce("n", F.lit(0))
+        # What should have no rows must be of no bytes, too.
+        other = (F.col("told.rows") == 0) & (F.col("told.sha256") != _OF_NOTHING)
+        right = F.coalesce((n == F.col("told.rows")) & ~other, F.lit(False))
+        return tuple(row["stem"] for row in wanted.where(~right).select("stem").collect())
+
+    def faults(self) -> DataFrame:
+        """What is wrong with files whose rows are refused: _file, reason, position, line; a file
+        that is not what was written is one fault. One row a line that is bad."""
         sums = self.files.select(
             "stem",
             "content",
@@ -96,38 +123,19 @@ class Snapshots:
         # Spark passes over files without bytes, as if they were not there.
         total, count = F.coalesce("sum", F.lit(_OF_NOTHING)), F.coalesce("n", F.lit(0))
         right = (total == F.col("told.sha256")) & (count == F.col("told.rows"))
-        beside = self._good().where(F.col("told.sha256").isNotNull())
-        found = beside.join(sums, "stem", how="left")
-        return found.where(~F.coalesce(right, F.lit(False))).select(
-            "told.source", "stem", "content"
-        )
-
-    def unsound_files(self) -> DataFrame:
-        """The same as quarantine has them."""
-        text = F.substring(F.make_valid_utf8(F.col("content").cast("string")), 1, 2048)
-        return self.unsound().select(
-            "source",
-            F.lit("bad_checksum").alias("reason"),
-            F.lit(None).cast("bigint").alias("position"),
-            text.alias("text"),
+        found = self._good().select("stem", "told").join(sums, "stem", how="left")
+        judged = found.withColumn("right", F.coalesce(right, F.lit(False)))
+        changed = judged.where(~F.col("right")).select(
             F.concat("stem", F.lit(ROWS)).alias("_file"),
+            F.lit(CHANGED).alias("reason"),
+            F.lit(None).cast("bigint").alias("position"),
+            F.col("content").cast("string").alias("line"),
         )
-
-    def judged_rows(self, unsound: Collection[str]) -> DataFrame:
-        """_file, position, line, row (the members) and reason. unsound: stems left out."""
-        beside = F.broadcast(self._good().select("stem"))
-        files = self.files.where(~_among(unsound)).join(beside, "stem", how="left_semi")
-        rows = lines_of(files).withColumn("row", F.from_json("line", _ROW))
-        reason = _no_object().when(_any_null("row", ("kind", "key", "attrs")), "missing_key")
-        return rows.withColumn("reason", reason)
-
-    def rows_without(self, rows: DataFrame, refused: Collection[str]) -> DataFrame:
-        """`snapshot_raw` but for its stamps. rows: judged; refused: stems."""
-        beside = F.broadcast(self._good().select("stem", "told"))
-        kept = rows.withColumn("stem", _stem(ROWS)).where(~_among(refused))
-        both = kept.join(beside, "stem", how="inner")
-        about = [F.col(f"told.{name}") for name in ("source", "subject", "snapshot")]
-        return both.select(*about, _time("told.ended").alias("captured_at"), "row.*", "_file")
+        sound = self.files.join(judged.where("right").select("stem"), "stem", how="left_semi")
+        lines = lines_of(sound).withColumn("row", F.from_json("line", _ROW))
+        reason = _no_object().when(_is_bad(F.col("row")), "missing_key")
+        bad = lines.withColumn("reason", reason).where(F.col("reason").isNotNull())
+        return changed.unionByName(bad.select("_file", "reason", "position", "line"))
 
     def metas_with(self, refused: Collection[str]) -> DataFrame:
         """`snapshot` but for its stamps. refused: stems of those that count as failed."""
@@ -167,6 +175,10 @@ def _no_object() -> Column:
     return F.when(keys.isNull() & F.try_parse_json("line").isNull(), "not_json").when(
         keys.isNull(), "not_a_record"
     )
+
+
+def _is_bad(row: Column) -> Column:
+    return row["kind"].isNull() | row["key"].isNull() | row["attrs"].isNull()
 
 
 def _any_null(struct: str, names: Collection[str]) -> Column:

@@ -3,7 +3,8 @@
     builds/<build>.json       what a build made, written when all of it is there
     builds/<build>.inputs.gz  the landing files that it knows, a line each
     builds/current            the name of the build that readers read
-    builds/unfinished         the name of a build that writes tables, or died while it did
+    builds/unfinished         the names of builds that died while they wrote tables, a line each,
+                              and of the one that writes them now
 
 A table alone can be changed as a whole; a build changes many. So readers take the versions of one
 manifest, and a build that died has changed nothing that anybody reads.
@@ -118,11 +119,19 @@ def known(objects: Objects, build: str) -> frozenset[str]:
     return frozenset(gzip.decompress(found.data).decode().splitlines())
 
 
+def died(objects: Objects, current: str | None) -> tuple[str, ...]:
+    """The builds that wrote tables after the current one and ended before they were published, the
+    oldest first."""
+    names = _unfinished(objects)
+    return names[names.index(current) + 1 :] if current in names else names
+
+
 def begin(objects: Objects, build: str) -> bool:
     """Note that tables are about to be written. True: an earlier build died while it did so."""
-    died = objects.read(UNFINISHED) is not None
-    _put(objects, UNFINISHED, build.encode())
-    return died
+    names = _unfinished(objects)
+    noted = (*(name for name in names if name != build), build)
+    _put(objects, UNFINISHED, "\n".join(noted).encode())
+    return bool(names)
 
 
 def end(objects: Objects) -> None:
@@ -144,6 +153,11 @@ def forget(objects: Objects, build: str) -> None:
     """Remove what is known of a build. Its tables' versions stay until they are vacuumed."""
     objects.delete(_key(build))
     objects.delete(_inputs(build))
+
+
+def _unfinished(objects: Objects) -> tuple[str, ...]:
+    found = objects.read(UNFINISHED)
+    return tuple(found.data.decode().split()) if found else ()
 
 
 def _key(build: str) -> str:

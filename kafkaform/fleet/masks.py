@@ -1,9 +1,6 @@
-"""What the ACLs of one cluster add up to, in arrays.
+"""What the ACLs of one cluster add up to: rows about its patterns and about its resources.
 
-The rules are those of `kafkaform_providers.kafka.access`, whose `decide` the tests compare with. A
-*target* is what rows are about: a resource, or a pattern, which stands for whatever it covers and
-no narrower pattern names. A principal is reached by its own ACLs and by those of `User:*`, a host
-by its own and by those of `*`.
+The rules are those of `kafkaform_providers.kafka.access`, whose `decide` the tests compare with.
 """
 
 from __future__ import annotations
@@ -13,191 +10,30 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kafkaform_providers.kafka.access import (
-    ALL,
-    ALLOW,
-    DENY,
-    EVERYBODY,
-    EVERYTHING,
-    LITERAL,
-    PREFIXED,
+from kafkaform_providers.kafka.access import LITERAL
+
+from .access_bits import ASKED, asked_of
+from .aclarrays import (
+    NOTHING,
+    Held,
+    Pairs,
+    Rules,
+    covering,
+    distinct,
+    held,
+    merged,
+    rules_of,
+    stretches,
 )
-
-from .access_bits import ASKED, BITS, asked_of, given_by
-from .covering import Ints, Pattern, Reach, Truths, ints, reach, spread
+from .covering import Ints, Pattern, Truths, ints, reach, spread
 
 VIA = 3
 """ACLs that a row about a resource names."""
-NOTHING = -1
-"""No place, no ACL."""
+PAIRS = 5_000_000
+"""ACLs with what they cover: so many at a time, in arrays of some hundred megabytes."""
 
-_GIVEN: Mapping[tuple[str | None, str | None], int] = {
-    (permission, operation): given_by(operation, permission)
-    for permission in (ALLOW, DENY)
-    for operation in BITS
-}
 _ASKED: Mapping[str, int] = {kind: asked_of(kind) for kind in ASKED}
-
-
-@dataclass(frozen=True)
-class Rules:
-    """ACLs of a cluster as arrays: what decides first stands first, so DENY, then the most special.
-
-    patterns: each once; pattern: index there; principal, host: index in `principals` and `hosts`,
-    where `User:*` and `*` are everybody and everywhere; bit: of the operation; allow, deny: what it
-    decides; key: null for a row that is no ACL and only asks for an answer about its principal.
-    """
-
-    patterns: tuple[Pattern, ...]
-    pattern: Ints
-    principal: Ints
-    host: Ints
-    bit: Ints
-    allow: Ints
-    deny: Ints
-    principals: pa.Array
-    hosts: pa.Array
-    everybody: int
-    everywhere: int
-    key: pa.Array
-
-    @property
-    def real(self) -> int:
-        """How many are ACLs; they stand before those that are none."""
-        return len(self.key) - int(self.key.null_count)
-
-    def group(self, target: Ints, principal: Ints | int, host: Ints | int) -> Ints:
-        """One number for each target, principal and host."""
-        return (target * len(self.principals) + principal) * len(self.hosts) + host
-
-    def ungroup(self, group: Ints) -> tuple[Ints, Ints, Ints]:
-        rest, host = np.divmod(group, len(self.hosts))
-        target, principal = np.divmod(rest, len(self.principals))
-        return target, principal, host
-
-    def reached_by(self, group: Ints) -> tuple[Ints, ...]:
-        """The groups whose ACLs hold for this one, itself first; some of them can be the same."""
-        target, principal, host = self.ungroup(group)
-        return (
-            group,
-            self.group(target, principal, self.everywhere),
-            self.group(target, self.everybody, host),
-            self.group(target, self.everybody, self.everywhere),
-        )
-
-
-def rules_of(acls: pa.Table) -> Rules:
-    """From the columns resource_type, name, pattern_type, principal, host, operation, permission
-    and key of rows with known words only; of one that is no ACL the last three are null."""
-    acls = acls.take(_ranked(acls))
-    numbers: dict[Pattern, int] = {}
-    columns = (acls[name].to_pylist() for name in ("resource_type", "name", "pattern_type"))
-    pattern = [numbers.setdefault(one, len(numbers)) for one in zip(*columns, strict=True)]
-    principal, principals = _numbered(acls["principal"], EVERYBODY)
-    host, hosts = _numbered(acls["host"], EVERYTHING)
-    permissions, operations = acls["permission"].to_pylist(), acls["operation"].to_pylist()
-    given = [_GIVEN.get(words, 0) for words in zip(permissions, operations, strict=True)]
-    allows = np.array([permission == ALLOW for permission in permissions], dtype=bool)
-    return Rules(
-        patterns=tuple(numbers),
-        pattern=ints(pattern),
-        principal=principal,
-        host=host,
-        bit=ints([BITS.get(operation, 0) for operation in operations]),
-        allow=np.where(allows, ints(given), 0),
-        deny=np.where(allows, 0, ints(given)),
-        principals=principals,
-        hosts=hosts,
-        everybody=principals.index(EVERYBODY).as_py(),
-        everywhere=hosts.index(EVERYTHING).as_py(),
-        key=pc.cast(acls["key"], pa.string()).combine_chunks(),
-    )
-
-
-def _ranked(acls: pa.Table) -> pa.Array:
-    wild = pc.and_(pc.equal(acls["pattern_type"], LITERAL), pc.equal(acls["name"], EVERYTHING))
-    flags = {
-        "no_acl": pc.is_null(acls["key"]),
-        "allow": pc.equal(acls["permission"], ALLOW),
-        "wild": wild,
-        "prefixed": pc.equal(acls["pattern_type"], PREFIXED),
-    }
-    width = {"width": pc.negate(pc.utf8_length(acls["name"]))}
-    last = {
-        "everybody": pc.equal(acls["principal"], EVERYBODY),
-        "everywhere": pc.equal(acls["host"], EVERYTHING),
-        "all": pc.equal(acls["operation"], ALL),
-    }
-    ends = {"key": acls["key"], "principal": acls["principal"]}
-    order = {**_bytes(flags), **width, **_bytes(last), **ends}
-    return pc.sort_indices(pa.table(order), sort_keys=[(name, "ascending") for name in order])
-
-
-def _bytes(flags: Mapping[str, pa.ChunkedArray]) -> dict[str, pa.ChunkedArray]:
-    """Arrow does not sort by truth."""
-    return {name: pc.cast(flag, pa.int8()) for name, flag in flags.items()}
-
-
-def _numbered(column: pa.ChunkedArray, special: str) -> tuple[Ints, pa.Array]:
-    """Each text's number, and the texts; `special` is one of them even if no row has it."""
-    texts = pa.chunked_array([*column.chunks, pa.array([special], column.type)])
-    found = texts.combine_chunks().dictionary_encode()
-    return ints(found.indices.to_numpy()[:-1]), found.dictionary
-
-
-# ── ACLs by target, principal and host ──────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class Held:
-    """group: rising, each once; its ACLs are rule[start[n] : start[n] + count[n]], in the order of
-    `Rules`; allow, deny: theirs together."""
-
-    group: Ints
-    start: Ints
-    count: Ints
-    rule: Ints
-    allow: Ints
-    deny: Ints
-
-    def find(self, group: Ints) -> Ints:
-        """Where these groups are, or NOTHING."""
-        if not len(self.group):
-            return np.full_like(group, NOTHING)
-        place = np.minimum(np.searchsorted(self.group, group), len(self.group) - 1)
-        return np.where(self.group[place] == group, place, NOTHING)
-
-
-def held(rules: Rules, group: Ints, rule: Ints) -> Held:
-    """rule: rising wherever `group` is the same."""
-    order = np.argsort(group, kind="stable")
-    group, rule = group[order], rule[order]
-    start = np.flatnonzero(np.diff(group, prepend=NOTHING))
-    count = np.diff(np.append(start, len(group)))
-    allow, deny = (
-        np.bitwise_or.reduceat(bits[rule], start) if len(start) else start
-        for bits in (rules.allow, rules.deny)
-    )
-    return Held(group[start], start, count, rule, allow, deny)
-
-
-def _merged(rules: Rules, found: Held, group: Ints) -> tuple[Ints, Ints]:
-    """ALLOW and DENY bits of everything that reaches these groups."""
-    allow, deny = np.zeros_like(group), np.zeros_like(group)
-    for other in rules.reached_by(group):
-        place = found.find(other)
-        here = place != NOTHING
-        allow[here] |= found.allow[place[here]]
-        deny[here] |= found.deny[place[here]]
-    return allow, deny
-
-
-def _covering(rules: Rules, covers: Reach) -> tuple[Ints, Ints]:
-    """Every ACL with every target that it covers: (rule, target), by rule."""
-    rule, place = spread(covers.start[rules.pattern], covers.count[rules.pattern])
-    return rule, covers.target[place]
 
 
 # ── rows about patterns ─────────────────────────────────────────────────────────────────
@@ -214,18 +50,28 @@ class _Patterns:
     all: Held
 
 
-def _by_pattern(rules: Rules) -> _Patterns:
+def _by_pattern(rules: Rules, most: int) -> _Patterns:
+    """most: pairs at a time. Most of them concern nobody whom the covered pattern's ACLs name."""
     targets = sorted(rules.patterns)
     numbers = {pattern: number for number, pattern in enumerate(targets)}
     target = ints([numbers[pattern] for pattern in rules.patterns])[rules.pattern]
     own = held(rules, rules.group(target, rules.principal, rules.host), np.arange(len(target)))
-    named = _distinct(np.sort(target * len(rules.principals) + rules.principal))
-    rule, covered = _covering(rules, reach(rules.patterns, targets, pattern_level=True))
-    who = rules.principal[rule]
-    asked = _among(covered * len(rules.principals) + who, named) | (who == rules.everybody)
-    rule, covered = rule[asked], covered[asked]
+    named = distinct(np.sort(target * len(rules.principals) + rules.principal))
+    covers = reach(rules.patterns, targets, pattern_level=True)
+    pieces = [
+        _asked(rules, named, *covering(rules, covers, first, end))
+        for first, end in stretches(covers.count[rules.pattern], most)
+    ]
+    rule, covered = (np.concatenate(one) for one in zip(*pieces, strict=True))
     group = rules.group(covered, rules.principal[rule], rules.host[rule])
     return _Patterns(targets, target, own, held(rules, group, rule))
+
+
+def _asked(rules: Rules, named: Ints, rule: Ints, covered: Ints) -> Pairs:
+    """Those whose principal the ACLs of the covered pattern name, and everybody's."""
+    who = rules.principal[rule]
+    asked = _among(covered * len(rules.principals) + who, named) | (who == rules.everybody)
+    return rule[asked], covered[asked]
 
 
 def _among(values: Ints, rising: Ints) -> Truths:
@@ -233,26 +79,26 @@ def _among(values: Ints, rising: Ints) -> Truths:
     return np.equal(rising[place], values)
 
 
-def pattern_masks(acls: pa.Table) -> pa.Table:
+def pattern_masks(acls: pa.Table, most: int = PAIRS) -> pa.Table:
     """A row for each pattern, principal and host of the ACLs: what holds for whatever the pattern
     covers and no narrower one does. via: all ACLs with just these three."""
     rules = rules_of(acls)
-    found = _by_pattern(rules)
+    found = _by_pattern(rules, most)
     own = found.own
-    allow, deny = _merged(rules, found.all, own.group)
+    allow, deny = merged(rules, found.all, own.group)
     real = np.add.reduceat(own.rule < rules.real, own.start, dtype=np.int64)
     _, place = spread(own.start, real)
     return _table(rules, found.targets, own.group, allow, deny, real > 0, own.rule[place], real)
 
 
-def shadows(acls: pa.Table) -> pa.Table:
+def shadows(acls: pa.Table, most: int = PAIRS) -> pa.Table:
     """The ACLs that decide nothing: key, reason (`given`: `by` says the same of at least as much;
     `denied`: so does a DENY of all that it allows), by (of several the broadest).
 
     `given` has no circles, so that all of them can go at once.
     """
     rules = rules_of(acls)
-    found = _by_pattern(rules)
+    found = _by_pattern(rules, most)
     denied, given = _denied_by(rules, found), _given_by(rules, found)
     rule = np.flatnonzero((denied != NOTHING) | (given != NOTHING))
     by = np.where(denied != NOTHING, denied, given)[rule]
@@ -276,7 +122,7 @@ def _denied_by(rules: Rules, found: _Patterns) -> Ints:
     """For each ALLOW of which nothing is left a DENY that takes from it, or NOTHING."""
     asked = ints([_ASKED[kind] for kind, _, _ in rules.patterns])[rules.pattern]
     group = rules.group(found.target, rules.principal, rules.host)
-    _, deny = _merged(rules, found.all, group)
+    _, deny = merged(rules, found.all, group)
     useful = rules.allow & asked
     dead = (useful > 0) & (useful & ~deny == 0)
     by = np.full(len(rules.pattern), NOTHING)
@@ -299,50 +145,50 @@ def _others(rules: Rules, found: _Patterns) -> Iterable[tuple[Ints, Ints]]:
 # ── rows about resources ────────────────────────────────────────────────────────────────
 
 
-def resource_masks(acls: pa.Table, resources: pa.Table, principal: str | None = None) -> pa.Table:
-    """A row for each resource with each principal and host that matter there; of `principal` alone
-    if one is given. Who has no row has what `User:*` has, and a host without one what `*` has.
+def resource_masks(acls: pa.Table, resources: pa.Table) -> pa.Table:
+    """A row for each resource with each principal and host that matter there. Who has no row has
+    what `User:*` has, and a host without one what `*` has.
 
     resources: columns resource_type and name; each of its types needs a row in `acls` that reaches
-    all names for `User:*`, and one for `principal`, which can be no ACLs.
+    all names for `User:*`, which can be no ACL.
     """
-    rules = rules_of(acls)
-    names = zip(resources["resource_type"].to_pylist(), resources["name"].to_pylist(), strict=True)
-    targets = [(kind, name, LITERAL) for kind, name in sorted(set(names))]
-    covers = reach(rules.patterns, targets, pattern_level=False)
-    rule, target = _covering(rules, covers)
+    rules, targets = rules_of(acls), _targets(resources)
+    rule, target = covering(rules, reach(rules.patterns, targets, pattern_level=False))
     covered = np.zeros(len(targets), bool)
-    covered[target[rule < rules.real]] = True
-    who = None if principal is None else rules.principals.index(principal).as_py()
-    if who is not None:
-        asked = np.isin(rules.principal[rule], (who, rules.everybody))
-        rule, target = rule[asked], target[asked]
+    covered[target[rules.closes[rule]]] = True
     found = held(rules, rules.group(target, rules.principal[rule], rules.host[rule]), rule)
-    group = _complete(rules, found, who)
-    allow, deny = _merged(rules, found, group)
+    group = _complete(rules, found)
+    allow, deny = merged(rules, found, group)
     via, count = _first(rules, found, group)
     return _table(rules, targets, group, allow, deny, covered[rules.ungroup(group)[0]], via, count)
 
 
-def _complete(rules: Rules, found: Held, who: int | None) -> Ints:
+def pairs(patterns: pa.Table, resources: pa.Table) -> int:
+    """How many pairs of an ACL and a resource there are. patterns: columns resource_type, name,
+    pattern_type and `acls`, how many there are of each."""
+    columns = (patterns[name].to_pylist() for name in ("resource_type", "name", "pattern_type"))
+    covers = reach(list(zip(*columns, strict=True)), _targets(resources), pattern_level=False)
+    return int((covers.count * ints(patterns["acls"].to_numpy())).sum())
+
+
+def _targets(resources: pa.Table) -> list[Pattern]:
+    names = zip(resources["resource_type"].to_pylist(), resources["name"].to_pylist(), strict=True)
+    return [(kind, name, LITERAL) for kind, name in sorted(set(names))]
+
+
+def _complete(rules: Rules, found: Held) -> Ints:
     """The groups that get a row: those with ACLs, and of each principal there every host for which
     everybody has ACLs or something that asks for them."""
     target, principal, host = rules.ungroup(found.group)
     everybody = principal == rules.everybody
     shared_target, shared_host = target[everybody], host[everybody]
-    pairs = _distinct(found.group // len(rules.hosts))
+    pairs = distinct(found.group // len(rules.hosts))
     at = pairs // len(rules.principals)
     first = np.searchsorted(shared_target, at)
     owner, place = spread(first, np.searchsorted(shared_target, at, "right") - first)
     more = pairs[owner] * len(rules.hosts) + shared_host[place]
     more = more[found.find(more) == NOTHING]
-    group = np.sort(np.concatenate((found.group, more)), kind="stable")
-    return group if who is None else group[rules.ungroup(group)[1] == who]
-
-
-def _distinct(rising: Ints) -> Ints:
-    """Each number once; `np.unique` takes ten times as long, as it does not know the order."""
-    return rising[np.diff(rising, prepend=NOTHING) > 0]
+    return np.sort(np.concatenate((found.group, more)), kind="stable")
 
 
 def _first(rules: Rules, found: Held, group: Ints) -> tuple[Ints, Ints]:

@@ -9,7 +9,8 @@ Super users have a row for all resources of a type (the prefix that is empty), w
 holds where no ACL is belongs to no pattern: `grant_findings` has it, as `open_by_default`. All
 rests on the ACLs that were seen; `cluster` tells whether these are all.
 
-One cluster's rows must fit a worker's memory.
+A build holds one cluster's patterns in a worker's memory at a time; an expansion, which is of
+resources, cuts large clusters by their principals.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from typing import TYPE_CHECKING, Any
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_providers.kafka.access import EVERYBODY, EVERYTHING, LITERAL, PREFIXED
+from kafkaform_providers.kafka.access import ALLOW, EVERYBODY, EVERYTHING, LITERAL, PREFIXED
 
 from . import masks
-from .access_bits import ASKED, asked_of, resource_of
+from .access_bits import ASKED, BITS, MASKS, asked_of, resource_of
 from .dataset import Context, Frames
+from .globs import matches
 from .patterns import acls, resources, shown
+from .permitted import KEPT, Only, stem
 from .tables import TABLES
 
 if TYPE_CHECKING:
@@ -43,6 +46,8 @@ _RULE = (
     "permission",
     "key",
 )
+_PATTERN = ("cluster", "resource_type", "name", "pattern_type")
+_PART = ("cluster", "part")
 _MASKS = (
     "cluster string, resource_type string, name string, pattern_type string, principal string, "
     "host string, allow int, deny int, covered boolean, via array<string>"
@@ -57,41 +62,93 @@ def build(frames: Frames, _: Context) -> DataFrame:
     return _decided(found, clusters, pattern_level=True)
 
 
-def expand(
-    frames: Frames,
-    principal: str | None = None,
-    resource: str | None = None,
-    cluster: str | None = None,
-) -> DataFrame:
-    """A row for each resource with each principal and host that matter there, of all or of one.
+def expand(frames: Frames, only: Only, most: int = masks.PAIRS) -> DataFrame:
+    """A row for each resource with each principal and host that matter there.
 
-    Inputs: live, cluster. resource: like `topic/orders`, which need not be there yet. Raises
-    UsageError: it is none.
+    Inputs: live, cluster. most: pairs of an ACL and a resource that a worker has at a time; of a
+    cluster with more each gets some of the principals. Raises UsageError: `only` names no resource.
     """
     live, clusters = frames["live"], frames["cluster"]
-    if cluster is not None:
-        live, clusters = (f.where(F.col("cluster") == cluster) for f in (live, clusters))
+    if only.cluster is not None:
+        live, clusters = (f.where(F.col("cluster") == only.cluster) for f in (live, clusters))
     rules = acls(live).select(*_RULE)
-    if resource is None:
-        names = resources(live, rules, clusters)
+    rules, names = _about(rules, resources(live, rules, clusters), clusters, only.resource)
+    patterns = rules.groupBy(*_PATTERN).agg(F.count("*").alias("acls"))
+    asking = _asking(clusters, _super_users(EVERYBODY))
+    if only.principal is not None:
+        mine = F.col("principal").isin(only.principal, EVERYBODY)
+        rules = rules.where(mine)
+        asking = _asking(clusters, _named(EVERYBODY, only.principal))
+        # All others' ACLs are one part, nobody's.
+        parts = clusters.select("cluster", F.lit(1).alias("parts"))
+        others = patterns
     else:
-        kind, name = resource_of(resource)
-        rules = rules.where(_covers(kind, name))
-        columns = (F.lit(kind).alias("resource_type"), F.lit(name).alias("name"))
-        names = clusters.select("cluster", *columns)
-    who = _named(EVERYBODY, principal) if principal else _super_users(EVERYBODY)
-    left = rules.unionByName(_asking(clusters, who)).groupBy("cluster")
-    found = left.cogroup(names.groupBy("cluster")).applyInArrow(_resources_of(principal), _MASKS)
+        parts = _parts(patterns, names, most)
+        others = patterns.join(parts.where(F.col("parts") > 1), "cluster", how="left_semi")
+    every = rules.unionByName(asking).unionByName(_closing(others))
+    left = _spread(every, parts).groupBy(*_PART)
+    right = _everywhere(names, parts).groupBy(*_PART)
+    found = left.cogroup(right).applyInArrow(_resources_of(only.principal), _MASKS)
     return _decided(found, clusters, pattern_level=False)
 
 
-def _covers(resource_type: str, name: str) -> Column:
-    """Whether an ACL can be about this resource."""
+def _about(
+    rules: DataFrame, names: DataFrame, clusters: DataFrame, resource: str | None
+) -> tuple[DataFrame, DataFrame]:
+    """The ACLs and resources that are asked about, and maybe more of the ACLs."""
+    if resource is None:
+        return rules, names
+    kind, glob = resource_of(resource)
+    rules = rules.where((F.col("resource_type") == kind) & _may_cover(stem(glob)))
+    if stem(glob) != glob:
+        return rules, names.where((F.col("resource_type") == kind) & matches(F.col("name"), glob))
+    columns = (F.lit(kind).alias("resource_type"), F.lit(glob).alias("name"))
+    return rules, clusters.select("cluster", *columns)
+
+
+def _may_cover(begin: str) -> Column:
+    """Whether an ACL can be about a name that begins so."""
     pattern = F.col("name")
-    literal = (F.col("pattern_type") == LITERAL) & pattern.isin(name, EVERYTHING)
-    prefixed = (F.col("pattern_type") == PREFIXED) & F.startswith(F.lit(name), pattern)
-    fits: Column = (F.col("resource_type") == resource_type) & (literal | prefixed)
+    literal = (F.col("pattern_type") == LITERAL) & (
+        (pattern == EVERYTHING) | pattern.startswith(begin)
+    )
+    begun = F.startswith(F.lit(begin), pattern) | pattern.startswith(begin)
+    fits: Column = literal | ((F.col("pattern_type") == PREFIXED) & begun)
     return fits
+
+
+# ── parts of a cluster ──────────────────────────────────────────────────────────────────
+
+
+def _parts(patterns: DataFrame, names: DataFrame, most: int) -> DataFrame:
+    """cluster, parts: into how many a cluster is cut."""
+    both = patterns.groupBy("cluster").cogroup(names.groupBy("cluster"))
+    return both.applyInArrow(_parts_of(most), "cluster string, parts int")
+
+
+def _closing(patterns: DataFrame) -> DataFrame:
+    """Rows for ACLs that are elsewhere: what has ACLs is closed to all whom they do not name."""
+    nothing = {name: F.lit(None).cast("string") for name in ("operation", "key")}
+    anybody = {"principal": EVERYBODY, "host": EVERYTHING, "permission": ALLOW}
+    rows = patterns.withColumns({name: F.lit(word) for name, word in anybody.items()} | nothing)
+    return rows.select(*_RULE)
+
+
+def _spread(rules: DataFrame, parts: DataFrame) -> DataFrame:
+    """A principal's rows are all in one part; everybody's are in each."""
+    one = F.array(F.pmod(F.xxhash64("principal"), "parts").cast("int"))
+    every = F.sequence(F.lit(0), F.col("parts") - 1)
+    part = F.when(F.col("principal") == EVERYBODY, every).otherwise(one)
+    joined = rules.join(F.broadcast(parts), "cluster", how="inner")
+    return joined.select(*_RULE, F.explode(part).alias("part"))
+
+
+def _everywhere(names: DataFrame, parts: DataFrame) -> DataFrame:
+    part = F.explode(F.sequence(F.lit(0), F.col("parts") - 1)).alias("part")
+    # Under a new identity: Spark could not tell this column from that of the ACLs.
+    cluster = F.col("cluster").alias("cluster")
+    joined = names.join(F.broadcast(parts), "cluster", how="inner")
+    return joined.select(cluster, "resource_type", "name", part)
 
 
 # ── rows that are no ACLs ───────────────────────────────────────────────────────────────
@@ -126,9 +183,44 @@ def _patterns_of(key: tuple[Any, ...], rules: pa.Table) -> pa.Table:
 
 def _resources_of(principal: str | None) -> Callable[[Any, pa.Table, pa.Table], pa.Table]:
     def rows(key: tuple[Any, ...], rules: pa.Table, names: pa.Table) -> pa.Table:
-        return masks.labelled(key[0], masks.resource_masks(rules, names, principal))
+        import pyarrow.compute as pc
+
+        cluster, part = key
+        found = masks.resource_masks(rules, names)
+        if principal is not None:
+            found = found.filter(pc.equal(found["principal"], principal))
+        elif part.as_py():  # the first part has everybody's rows
+            found = found.filter(pc.not_equal(found["principal"], EVERYBODY))
+        return masks.labelled(cluster, found)
 
     return rows
+
+
+def _parts_of(most: int) -> Callable[[Any, pa.Table, pa.Table], pa.Table]:
+    def rows(key: tuple[Any, ...], patterns: pa.Table, names: pa.Table) -> pa.Table:
+        import pyarrow as pa
+
+        number = pa.array([1 + masks.pairs(patterns, names) // most], pa.int32())
+        return masks.labelled(key[0], pa.table({"parts": number}))
+
+    return rows
+
+
+# ── words ───────────────────────────────────────────────────────────────────────────────
+
+
+def worded(rows: DataFrame) -> DataFrame:
+    """KEPT of the rows: each mask also as a list of operations."""
+    return rows.withColumns({name: _words(mask) for mask, name in MASKS.items()}).select(*KEPT)
+
+
+def _words(mask: str) -> Column:
+    """As `access_bits.words`."""
+    some = (
+        F.when(F.col(mask).bitwiseAND(F.lit(1 << bit)) != 0, F.lit(name))
+        for name, bit in BITS.items()
+    )
+    return F.array_compact(F.array(*some))
 
 
 # ── decisions ───────────────────────────────────────────────────────────────────────────

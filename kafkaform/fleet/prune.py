@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from pyspark.sql import SparkSession
-
 from ..core.objects import Objects
 from . import manifest
-from .store import Store
+from .store import Start, Store
 from .work import explained
 
 
-def prune(start: Callable[[], SparkSession], objects: Objects, root: str, keep: int) -> int:
+def prune(start: Start, objects: Objects, root: str, keep: int) -> int:
     """Keep the newest builds; how many are forgotten. The current one always stays.
 
-    keep: at least 1. start: makes the session; it is not called if there is nothing to forget.
+    keep: at least 1. start: is not called if there is nothing to forget.
     The caller holds the root's lock. Raises StorageError.
     """
     now = manifest.current(objects)
@@ -29,5 +25,5 @@ def prune(start: Callable[[], SparkSession], objects: Objects, root: str, keep: 
         manifest.forget(objects, each.build)
     first = min((*kept, now), key=lambda each: each.started)
     with explained("old files cannot be removed"):
-        Store(start(), root).vacuum(first)
+        Store(start(0), root).vacuum(first)
     return len(old)

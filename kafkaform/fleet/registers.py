@@ -24,7 +24,7 @@ def cluster(frames: Frames, context: Context) -> DataFrame:
     """Every cluster of fleet.hcl, every one that has landed, and every scope id that a state, a
     configuration or a log speaks of and that is none of theirs.
 
-    frames: snapshot, snapshot_raw, audit_raw. One row a name. A cluster's id is the one that it
+    frames: snapshot, snapshot_raw, run. One row a name. A cluster's id is the one that it
     answered with last, or else what fleet.hcl says.
     """
     tries = frames["snapshot"].where(F.col("source") == LIVE)
@@ -33,7 +33,7 @@ def cluster(frames: Frames, context: Context) -> DataFrame:
         F.col(GOOD).isNull().alias("failed"),
         F.col("error").alias("last_error"),
     )
-    good = latest_snapshots(tries.where(F.col(GOOD).isNotNull()), ["subject"])
+    good = _newest(frames)
     ids = latest_snapshots(tries.where(F.col("scope_id").isNotNull()), ["subject"])
     seen = (
         last.join(_shown(good), "cluster", how="left")
@@ -48,6 +48,16 @@ def cluster(frames: Frames, context: Context) -> DataFrame:
     others = strangers.withColumn("cluster", F.col("cluster_id"))
     rows = known.unionByName(others, allowMissingColumns=True)
     return _told(rows, context)
+
+
+def newest_builds(frames: Frames) -> DataFrame:
+    """The builds that took in the newest snapshot of each cluster."""
+    return _newest(frames).select("_build").distinct()
+
+
+def _newest(frames: Frames) -> DataFrame:
+    good = (F.col("source") == LIVE) & F.col(GOOD).isNotNull()
+    return latest_snapshots(frames["snapshot"].where(good), ["subject"])
 
 
 def _told(rows: DataFrame, context: Context) -> DataFrame:
@@ -103,9 +113,7 @@ def _list(names: tuple[str, ...] | None) -> list[str] | None:
 
 def _mentioned(frames: Frames) -> DataFrame:
     """cluster_id: each once. A run says at its begin which clusters it is about."""
-    begins = frames["audit_raw"].where(F.col("kind") == "run_begin")
-    scopes = F.from_json("body", f"scopes {_MAP}")["scopes"]
-    told = begins.select(F.explode(F.map_values(scopes)).alias("cluster_id"))
+    told = frames["run"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
     landed = frames["snapshot"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
     both = told.unionByName(landed).where(F.col("cluster_id").isNotNull())
     return both.distinct()

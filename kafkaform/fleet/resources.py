@@ -20,10 +20,11 @@ def live(frames: Frames, context: Context) -> DataFrame:
     snapshot that failed as a whole never does. A kind that no coverage speaks of was read whenever
     anything was.
     """
-    good = frames["snapshot"].where((F.col("source") == LIVE) & F.col(GOOD).isNotNull())
-    kinds = good.select("subject", "snapshot", "captured_at", "_file", F.explode("coverage"))
-    covered = latest_snapshots(kinds.where(F.col("value") != FAILED), ["subject", "key"])
-    by_kind = covered.select("subject", F.col("key").alias("kind"), F.col("snapshot").alias("_of"))
+    good = _good(frames, LIVE)
+    kinds = _kinds(good)
+    by_kind = _covered(kinds).select(
+        "subject", F.col("key").alias("kind"), F.col("snapshot").alias("_of")
+    )
     known = kinds.select("subject", F.col("key").alias("kind")).distinct()
     last = latest_snapshots(good, ["subject"]).select("subject", F.col("snapshot").alias("_last"))
     chosen = known.join(by_kind, ["subject", "kind"], how="left").withColumn("_known", F.lit(True))
@@ -37,18 +38,54 @@ def live(frames: Frames, context: Context) -> DataFrame:
     return _once(kept, ("cluster", "kind", "key")).select(*TABLES["live"].names)
 
 
+def live_builds(frames: Frames) -> DataFrame:
+    """The builds that took in what `live` is made of."""
+    good = _good(frames, LIVE)
+    last = latest_snapshots(good, ["subject"]).select("_build")
+    return last.unionByName(_covered(_kinds(good)).select("_build")).distinct()
+
+
+def _good(frames: Frames, source: str) -> DataFrame:
+    """Snapshots that have rows."""
+    return frames["snapshot"].where((F.col("source") == source) & F.col(GOOD).isNotNull())
+
+
+def _kinds(good: DataFrame) -> DataFrame:
+    about = ("subject", "snapshot", "captured_at", "_file", "_build")
+    return good.select(*about, F.explode("coverage"))
+
+
+def _covered(kinds: DataFrame) -> DataFrame:
+    """The newest snapshot of each cluster and kind that could read it."""
+    return latest_snapshots(kinds.where(F.col("value") != FAILED), ["subject", "key"])
+
+
 def recorded(frames: Frames, context: Context) -> DataFrame:
     """The objects that each state has. frames: snapshot, snapshot_raw, cluster."""
-    mine = frames["snapshot"].where((F.col("source") == STATE) & F.col(GOOD).isNotNull())
-    return _of_lineages(latest_snapshots(mine, ["subject"]), frames, "recorded")
+    return _of_lineages(_states(frames), frames, "recorded")
+
+
+def recorded_builds(frames: Frames) -> DataFrame:
+    return _states(frames).select("_build").distinct()
+
+
+def _states(frames: Frames) -> DataFrame:
+    return latest_snapshots(_good(frames, STATE), ["subject"])
 
 
 def desired(frames: Frames, context: Context) -> DataFrame:
     """The objects that each configuration declares; none of one that could not be read the last
     time (`lineage.desired_known`). frames: snapshot, snapshot_raw, cluster."""
+    return _of_lineages(_configurations(frames), frames, "desired")
+
+
+def desired_builds(frames: Frames) -> DataFrame:
+    return _configurations(frames).select("_build").distinct()
+
+
+def _configurations(frames: Frames) -> DataFrame:
     mine = frames["snapshot"].where(F.col("source") == DESIRED)
-    last = latest_snapshots(mine, ["subject"]).where(F.col(GOOD).isNotNull())
-    return _of_lineages(last, frames, "desired")
+    return latest_snapshots(mine, ["subject"]).where(F.col(GOOD).isNotNull())
 
 
 def _of_lineages(snapshots: DataFrame, frames: Frames, table: str) -> DataFrame:

@@ -6,7 +6,6 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from .dataset import Context, Frames
-from .events import commits
 from .lines import claimed_seq
 from .names import newest
 from .tables import TABLES
@@ -16,6 +15,11 @@ GENESIS = "0" * 64
 _OUTSIDE = ("state", "recover")
 """Records that are also written without a run: edits of the state, and seals of torn appends."""
 _ERRORS = "steps array<struct<error:struct<code:string>>>"
+_BEGUN = (
+    *(("command", "command"), ("host", "host"), ("commit", "commit")),
+    ("kafkaform_version", "version"),
+)
+"""Member of a `run_begin` -> column."""
 _CHAIN = ("sound", "gap", "broken")
 """The worst counts."""
 _SOUND, _GAP, _BROKEN = range(3)
@@ -30,10 +34,7 @@ def run(frames: Frames, context: Context) -> DataFrame:
     """
     raw = frames["audit_raw"].where(F.col("lineage").isNotNull())
     records = raw.where(F.col("seq").isNotNull())
-    # A copy without its body tells less than the record itself.
-    longest = F.desc(F.length("line"))
-    once = newest(records, ["lineage", "seq", "hash"], longest, F.asc("line"))
-    runs = once.groupBy("lineage", "run").agg(
+    runs = records.groupBy("lineage", "run").agg(
         F.min_by("actor", F.struct("seq", "hash")).alias("actor"),
         F.min(_moment("time")).alias("started_at"),
         F.max("seq").alias("last"),
@@ -41,14 +42,8 @@ def run(frames: Frames, context: Context) -> DataFrame:
         F.max(F.when(F.col("kind") == "run_end", F.col("seq"))).alias("ended"),
         _of_last("run_end", F.col("time")).alias("end_time"),
         _of_last("run_end", _member("complete")).alias("completeness"),
-        *(
-            _of_last("run_begin", _member(name)).alias(alias)
-            for name, alias in (
-                *(("command", "command"), ("host", "host")),
-                ("kafkaform_version", "version"),
-            )
-        ),
-        F.coalesce(F.sum(_refused()), F.lit(0)).cast("int").alias("refused"),
+        *(_of_last("run_begin", _member(name)).alias(alias) for name, alias in _BEGUN),
+        _of_last("run_begin", _scopes()).alias("scopes"),
         F.max(~F.col("kind").isin(*_OUTSIDE)).alias("ran"),
     )
     over = F.col("ended") > F.coalesce("begun", F.lit(0))
@@ -57,16 +52,19 @@ def run(frames: Frames, context: Context) -> DataFrame:
         "complete": F.when(over, F.col("completeness") == "true"),
     }
     told = runs.where(F.col("ran")).withColumns(ended)
-    proven = told.join(
-        _chains(raw).withColumnRenamed("seq", "last"), ["lineage", "last"], how="left"
-    )
-    found = proven.join(commits(raw), ["lineage", "run"], how="left")
-    return found.select(*TABLES["run"].names)
+    chains = _chains(raw).withColumnRenamed("seq", "last")
+    proven = told.join(chains, ["lineage", "last"], how="left")
+    found = proven.join(_refused(records), ["lineage", "run"], how="left")
+    counted = found.withColumn("refused", F.coalesce("refused", F.lit(0)).cast("int"))
+    return counted.select(*TABLES["run"].names)
 
 
 def _chains(raw: DataFrame) -> DataFrame:
     """lineage, seq, chain: what the log is worth up to each record. One row a number."""
-    claimed = raw.withColumn("seq", F.coalesce("seq", claimed_seq()))
+    columns = ("lineage", "seq", "hash", "prev")
+    # Apart, since whole lines are most of the table and few of them are looked at.
+    bad = raw.where(F.col("seq").isNull()).withColumn("seq", claimed_seq())
+    claimed = raw.where(F.col("seq").isNotNull()).select(*columns).union(bad.select(*columns))
     places = (
         claimed.where(F.col("seq").isNotNull())
         .groupBy("lineage", "seq")
@@ -93,21 +91,28 @@ def _chains(raw: DataFrame) -> DataFrame:
 
 
 def _of_last(kind: str, value: Column) -> Column:
-    """The value in the last record of this kind of a group."""
+    """The value in the last record of this kind of a group. A copy without its body tells less
+    than the record itself."""
     mine = F.col("kind") == kind
-    return F.max_by(F.when(mine, value), F.when(mine, F.struct("seq", "hash")))
+    return F.max_by(F.when(mine, value), F.when(mine, F.struct("seq", "hash", F.length("body"))))
 
 
 def _member(name: str) -> Column:
     return F.get_json_object("body", f"$.{name}")
 
 
+def _scopes() -> Column:
+    return F.from_json("body", "scopes map<string,string>")["scopes"]
+
+
 def _moment(name: str) -> Column:
     return F.try_to_timestamp(F.col(name))
 
 
-def _refused() -> Column:
-    """How many steps a dry run refused."""
+def _refused(records: DataFrame) -> DataFrame:
+    """lineage, run, refused: how many steps dry runs refused. One row a run that had any."""
+    tried = records.where(F.col("kind") == "validate")
+    once = newest(tried, ["lineage", "seq", "hash"], F.desc(F.length("body")), F.asc("body"))
     steps = F.from_json("body", _ERRORS)["steps"]
     refused = F.size(F.filter(steps, lambda step: step["error"].isNotNull()))
-    return F.when(F.col("kind") == "validate", refused)
+    return once.groupBy("lineage", "run").agg(F.sum(refused).alias("refused"))

@@ -45,14 +45,26 @@ _AT_START: Mapping[str, str] = {
 }
 _HERE: Mapping[str, str] = {
     "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
-"""On one machine, where starting takes longer than computing."""
-_HEAP = "1g"
+"""On one machine."""
+_SMALL: Mapping[str, str] = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.memory": "1g",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Where starting and compiling take longer than computing."""
+_LARGE: Mapping[str, str] = {
+    "spark.sql.shuffle.partitions": "8",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    "spark.driver.memory": "4g",
+}
+LARGE_BYTES = 64 * 2**20
+"""From so much to read on, whatever Java compiles is used often enough."""
 _TAIL_BYTES = 3000
 
 
@@ -60,12 +72,14 @@ _TAIL_BYTES = 3000
 class Place:
     """master: `local[N]`, `spark://…`, `yarn`, `k8s://…` or `sc://…` (Spark Connect); cache: a
     folder of the user's, for jars; jars: Delta's, by path or URL, where Maven cannot be reached;
-    ivy: a settings file of Ivy that names a company's mirror."""
+    ivy: a settings file of Ivy that names a company's mirror; size: bytes that there are to read,
+    which decides what Java is tuned for on one machine."""
 
     master: str
     cache: Path
     jars: tuple[str, ...] = ()
     ivy: Path | None = None
+    size: int = 0
 
     @property
     def connect(self) -> bool:
@@ -110,9 +124,14 @@ def settings(place: Place) -> Mapping[str, str]:
         return {**_AT_START, **_ALWAYS}
     # Else every folder that somebody works in gets a folder for tables without a path.
     ours = {"spark.sql.warehouse.dir": str(place.cache / "warehouse"), **_jars(place)}
-    if place.local and "SPARK_DRIVER_MEMORY" not in os.environ:
-        ours["spark.driver.memory"] = _HEAP
-    return {**_AT_START, **_ALWAYS, **(_HERE if place.local else {}), **ours}
+    return {**_AT_START, **_ALWAYS, **(_here(place) if place.local else {}), **ours}
+
+
+def _here(place: Place) -> Mapping[str, str]:
+    chosen = {**_HERE, **(_SMALL if place.size < LARGE_BYTES else _LARGE)}
+    if "SPARK_DRIVER_MEMORY" in os.environ:
+        del chosen["spark.driver.memory"]
+    return chosen
 
 
 def packages() -> str:

@@ -9,7 +9,7 @@ has left is taken back before the next one writes (`recover`): no build adds row
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from ..core.errors import StorageError
+from .lines import FILE
 from .manifest import Manifest
 from .tables import TABLES
 
@@ -27,11 +28,19 @@ KEPT_WHEN_A_BUILD_DIES = frozenset({"audit_raw"})
 _SCHEMES: Mapping[str, str] = {"s3": "s3a", "gcs": "gs"}
 """What Hadoop calls stores that others call otherwise."""
 _SECONDS_AN_HOUR = 3600
+_FOLDERS: Mapping[str, Sequence[str]] = {"snapshot_raw": ("kind",)}
+"""Columns that have a folder for each value: who wants one kind reads no other."""
+ROWS_A_FILE = 50_000
+"""Of tables of which a part is made anew: files that hold such rows are written again."""
 _MISSING = ("DELTA_TABLE_ONLY_OPERATION", "DELTA_MISSING_DELTA_TABLE")
 """How Delta Lake says that there is no table, of an empty folder or of none."""
 _LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
 _NO_COMMIT = str((1 << 63) - 1)
 """No table has that version."""
+
+
+Start = Callable[[int], SparkSession]
+"""Makes the session, or gives the one that there is. Given the bytes that there are to read."""
 
 
 @dataclass(frozen=True)
@@ -58,18 +67,19 @@ class Store:
 
     def append(self, table: str, rows: DataFrame, build: str) -> int:
         """Add rows; the table's new version."""
-        writer = rows.write.format("delta").mode("append")
+        writer = rows.write.format("delta").mode("append").partitionBy(*_FOLDERS.get(table, ()))
         return self._saved(table, writer.option("mergeSchema", "true"), build)
 
     def overwrite(self, table: str, rows: DataFrame, build: str) -> int:
         """Make these the only rows; the table's new version."""
-        writer = _laid_out(table, rows).write.format("delta").mode("overwrite")
-        return self._saved(table, writer.option("overwriteSchema", "true"), build)
+        laid_out = _laid_out(table, rows).write.partitionBy(*_FOLDERS.get(table, ()))
+        writer = laid_out.format("delta").mode("overwrite")
+        return self._saved(table, _in_pieces(writer).option("overwriteSchema", "true"), build)
 
     def replace(self, table: str, rows: DataFrame, build: str, where: str) -> int:
         """Make these the only rows for which `where` (SQL) is true; the table's new version."""
         writer = _laid_out(table, rows).write.format("delta").mode("overwrite")
-        return self._saved(table, writer.option("replaceWhere", where), build)
+        return self._saved(table, _in_pieces(writer).option("replaceWhere", where), build)
 
     def latest(self, table: str) -> int | None:
         """The newest version of a table, whoever wrote it; None: there is no such table."""
@@ -81,14 +91,21 @@ class Store:
             raise
         return int(rows[0]["version"])
 
-    def recover(self, manifest: Manifest | None) -> Mapping[str, int]:
-        """Take back what was written after this build; versions of tables that it concerned."""
+    def recover(self, manifest: Manifest | None, died: Sequence[str]) -> Mapping[str, int]:
+        """Take back what was written after this build; versions of tables that it concerned.
+        died: names of the builds that wrote it. Of KEPT_WHEN_A_BUILD_DIES only what they took in
+        from files goes, which is read again."""
         taken_back: dict[str, int] = {}
         for table, written in (manifest.tables if manifest else {}).items():
             if table in KEPT_WHEN_A_BUILD_DIES or self.latest(table) == written.version:
                 continue
             self.spark.sql(f"RESTORE TABLE {self._name(table)} TO VERSION AS OF {written.version}")
             taken_back[table] = self._there(table)
+        for table in KEPT_WHEN_A_BUILD_DIES if died else ():
+            if self.latest(table) is not None:
+                builds = ", ".join(map(literal, died))
+                of_files = f"origin = {literal(FILE)} AND _build IN ({builds})"
+                self.spark.sql(f"DELETE FROM {self._name(table)} WHERE {of_files}")
         return taken_back
 
     def vacuum(self, manifest: Manifest) -> None:
@@ -141,12 +158,16 @@ def literal(text: str) -> str:
 
 
 def _laid_out(table: str, rows: DataFrame) -> DataFrame:
-    """Few files, in each of which a cluster's rows lie together: a reader of one cluster skips
-    the rest."""
+    """In order, so that a file holds the rows of few clusters: a reader of one cluster skips the
+    others, and a build that makes few clusters anew leaves them as they are."""
     about = TABLES[table]
-    order = ["cluster"] if "cluster" in about.names else []
-    order += [name for name in about.key if name != "cluster"]
+    first = [name for name in ("cluster", "lineage") if name in about.names][:1]
+    order = [*first, *(name for name in about.key if name not in first)]
     if not order:
         return rows
-    spread = rows.repartition(F.col("cluster")) if order[0] == "cluster" else rows
+    spread = rows.repartition(F.col(first[0])) if first else rows
     return spread.sortWithinPartitions(*order)
+
+
+def _in_pieces(writer: DataFrameWriter) -> DataFrameWriter:
+    return writer.option("maxRecordsPerFile", ROWS_A_FILE)

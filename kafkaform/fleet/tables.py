@@ -25,6 +25,7 @@ class Scope(StrEnum):
 
     APPENDED = "appended"
     CLUSTER = "cluster"
+    LINEAGE = "lineage"
     WHOLE = "whole"
 
 

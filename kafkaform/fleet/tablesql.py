@@ -10,12 +10,13 @@ import re
 
 from ..core.errors import StorageError, UsageError
 from .exports import Sheet
-from .gold import Gold, plain, told
+from .gold import Gold, literal, plain, told
 from .tables import TABLES
 
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _NO_TABLE = re.compile(r"table 'datafusion\.(?:public\.)?(.+?)' not found")
 _NO_COLUMN = re.compile(r"No field named (.+?)\.(?:\s|$)", re.DOTALL)
+_FROM = re.compile(r"\b(?:from|join)\s+\"?(\w+)", re.IGNORECASE)
 _LOST = "Object Store error"
 _INTO = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(\binto\b)", re.IGNORECASE)
 
@@ -85,10 +86,12 @@ def _no_table(gold: Gold, name: str) -> UsageError:
 
 
 def _no_column(gold: Gold, sql: str, name: str) -> UsageError:
-    words = {word.lower() for word in re.findall(r"\w+", sql)}
-    tables = sorted(words & gold.build.parts.keys() & TABLES.keys())
+    named = {word.lower() for word in _FROM.findall(sql)}
+    tables = sorted(named & gold.build.parts.keys() & TABLES.keys())
     columns = {column for table in tables for column in TABLES[table].names}
-    close = difflib.get_close_matches(name.rpartition(".")[2].strip('"').lower(), columns, 3)
+    bare = name.rpartition(".")[2].strip('"')
+    close = difflib.get_close_matches(bare.lower(), columns, 3)
     advice = f"Did you mean {' or '.join(close)}? " if close else ""
+    text = "" if "." in name else f"Text stands in single quotes: {literal(bare)}. "
     known = "; ".join(f"{table} has {', '.join(TABLES[table].names)}" for table in tables)
-    return UsageError(f"there is no column {name}", f"{advice}{known}.".strip("."))
+    return UsageError(f"there is no column {name}", f"{advice}{text}{known}.".strip(". ") + ".")

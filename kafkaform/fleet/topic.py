@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ..core.errors import KafkaformError
 from . import topicsource
 from .intake import Stamp, audit_rows
-from .lines import TOPIC, judged
+from .lines import TOPIC, records
 from .store import Store, address
 
 _ADVICE = (
@@ -27,6 +27,11 @@ _ADVICE = (
     "before they were read, land the log itself with `kafkaform fleet snapshot`, remove the folder "
     "`checkpoints` below the root, and run again: what is read twice counts once."
 )
+_ELSEWHERE = (
+    "What is set here reaches no worker of a Spark cluster and no Connect server: set it in their "
+    "own environment, as docs/fleet/running.md says, or land the log with `fleet snapshot`."
+)
+"""Where a worker does not know how to reach the brokers."""
 
 _SLOW = "Python worker failed to connect back"
 """What Spark says when a worker takes more than 10 s to start, as on a busy machine. That limit is
@@ -45,7 +50,7 @@ def follower(topic: str) -> Callable[[Store, str], None]:
     def follow(store: Store, build: str) -> None:
         stamp = Stamp(build, datetime.now(UTC))
         lines = _lines(store.spark, topic)
-        rows = audit_rows(judged(lines), stamp)
+        rows = audit_rows(records(lines), stamp)
         _append(rows, store.path("audit_raw"), checkpoint(store.root, topic), topic)
 
     return follow
@@ -86,4 +91,4 @@ def _refused(topic: str, said: str) -> KafkaformError:
     """In our own words where it is our own message, which Spark wraps."""
     told = re.search(rf"{re.escape(topicsource.TOLD)}[^\n]*", said)
     why = told[0] if told else f"{topicsource.TOLD}{topic}: {said.strip().splitlines()[0]}"
-    return KafkaformError(why, _ADVICE)
+    return KafkaformError(why, _ELSEWHERE if topicsource.SETTINGS in why else _ADVICE)

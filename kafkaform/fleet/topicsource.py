@@ -89,11 +89,11 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Raises TopicUnreadable: what is to be read next is not there any more."""
         marks = self._marks()
         pieces = []
-        for number, last in sorted(end.items()):
+        for number in sorted({*start, *end}):
             # A partition that is new since the last time is read from its beginning.
-            first = start.get(number, 0)
+            first, last = start.get(number, 0), end.get(number, 0)
             low, high = marks.get(number, (0, 0))
-            if first < last and (low > first or high < last):
+            if last < first or (first < last and (low > first or high < last)):
                 raise TopicUnreadable(
                     self.topic,
                     f"partition {number} was read up to offset {first} and now has {low} to {high}:"

@@ -32,7 +32,8 @@ from kafkaform_providers.kafka.access import (
 )
 
 from ..core.dataclass import dataclass
-from .access_bits import BITS, operation_of, resource_of
+from ..core.errors import UsageError
+from .access_bits import BITS, operation_of, principal_of, resource_of
 
 ACL_KIND = "kafka_acl"
 ACLS = "acls"
@@ -82,7 +83,13 @@ def wanted(
 ) -> Wanted:
     """`READ`, `topic/orders` as a question. Raises UsageError."""
     kind, name = resource_of(resource)
-    return Wanted(operation_of(operation, kind), kind, name, principal, host)
+    if kind == "Topic" and any(sign in name for sign in "*?"):
+        raise UsageError(
+            f"{resource} names no single topic",
+            f"`kafkaform fleet permissions --resource '{resource}'` tells of several.",
+        )
+    who = None if principal is None else principal_of(principal)
+    return Wanted(operation_of(operation, kind), kind, name, who, host)
 
 
 def needed_rows(asked: Wanted) -> tuple[tuple[str, str, Any], ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
@@ -11,18 +11,16 @@ from datetime import date
 import pyspark.sql.functions as F
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from ..core.errors import StorageError
 from ..core.landing import LIVE
 from .checks import conforming, sound
-from .dataset import Context, Dataset
+from .dataset import Context, Dataset, Frames
 from .manifest import ALL, Clusters, Manifest, Written
 from .store import KEPT_WHEN_A_BUILD_DIES, Store, literal
 from .tables import TABLES, Scope
 
-_OF_SUBJECTS = ("snapshot", "snapshot_raw")
-"""Bronze tables in which `subject` is a cluster where `source` is live."""
 _SHOWN = 500
 """Characters of what Spark says."""
 
@@ -60,16 +58,14 @@ def take(work: Work, table: str, rows: DataFrame) -> None:
     _note(work, table, count, began)
 
 
-def make(work: Work, dataset: Dataset, clusters: Clusters, context: Context) -> None:
-    """Make a table anew, for these clusters or for all. Raises StorageError."""
+def make(work: Work, dataset: Dataset, wanted: Clusters, context: Context) -> None:
+    """Make a table anew: of these clusters or lineages, or all of it. Raises StorageError."""
     began, table = time.monotonic(), dataset.table
     with explained(f"table {table} cannot be made"):
-        part = _part(dataset, clusters, context) if table in work.versions else None
-        inputs = {name: _input(work, name, dataset, clusters) for name in dataset.inputs}
+        part = _part(dataset, wanted, context) if table in work.versions else None
+        inputs = _inputs(work, dataset, wanted)
         rows = conforming(table, dataset.build(inputs, context))
-        if TABLES[table].scope is Scope.APPENDED and part is None and table in work.versions:
-            work.versions[table] = _add(work, table, rows)
-        elif part is None:
+        if part is None:
             work.versions[table] = work.store.overwrite(table, rows, work.build)
         else:
             kept = rows.where(part)
@@ -78,11 +74,11 @@ def make(work: Work, dataset: Dataset, clusters: Clusters, context: Context) -> 
     _note(work, table, count, began)
 
 
-def _part(dataset: Dataset, clusters: Clusters, context: Context) -> str | None:
+def _part(dataset: Dataset, wanted: Clusters, context: Context) -> str | None:
     """SQL for the rows that are made anew, None: all."""
     about = TABLES[dataset.table]
-    if about.scope is Scope.CLUSTER and clusters is not ALL:
-        return f"`cluster` IN ({', '.join(map(literal, sorted(clusters)))})"
+    if about.scope in _NAMED and wanted is not ALL:
+        return f"`{about.scope}` IN ({', '.join(map(literal, sorted(wanted)))})"
     if about.scope is Scope.APPENDED and "day" in about.key:
         return _day(context.as_of.date())
     return None
@@ -92,24 +88,51 @@ def _day(day: date) -> str:
     return f"`day` = DATE'{day.isoformat()}'"
 
 
-def _input(work: Work, name: str, dataset: Dataset, clusters: Clusters) -> DataFrame:
-    """All rows, or those that have to do with these clusters."""
-    frame = work.read(name)
-    if TABLES[dataset.table].scope is not Scope.CLUSTER or clusters is ALL:
+def _inputs(work: Work, dataset: Dataset, wanted: Clusters) -> Frames:
+    frames = {name: _input(work, name, dataset, wanted) for name in dataset.inputs}
+    if dataset.builds and work.before:
+        builds = [row["_build"] for row in dataset.builds(frames).collect()]
+        frames[_ROWS] = frames[_ROWS].where(F.col("_build").isin(*builds))
+    return frames
+
+
+def _input(work: Work, name: str, dataset: Dataset, wanted: Clusters) -> DataFrame:
+    """All rows, or those that have to do with these clusters or lineages."""
+    frame, scope = work.read(name), TABLES[dataset.table].scope
+    if scope not in _NAMED or wanted is ALL:
         return frame
-    if TABLES[name].scope is Scope.CLUSTER:
-        return frame.where(F.col("cluster").isin(*sorted(clusters)))
-    if name in _OF_SUBJECTS:
-        of_others = (F.col("source") == LIVE) & ~F.col("subject").isin(*sorted(clusters))
-        return frame.where(~of_others)
+    names = sorted(wanted)
+    if TABLES[name].scope is scope or scope is Scope.LINEAGE:
+        return frame.where(F.col(scope.value).isin(*names))
+    if name in _BY_SCOPE_ID:
+        ids = F.col("scope_id").isin(*_ids(work, names))
+        return frame.where(_BY_SCOPE_ID[name](names, ids))
     return frame
 
 
-def _add(work: Work, table: str, rows: DataFrame) -> int:
-    """Append what has a key that is not there yet."""
-    there = work.read(table).select(*TABLES[table].key)
-    fresh = rows.join(there, on=list(TABLES[table].key), how="left_anti")
-    return work.store.append(table, fresh.select(*TABLES[table].names), work.build)
+def _ids(work: Work, names: Sequence[str]) -> list[str]:
+    """Scope ids of these clusters; one that is in no register is named after its own."""
+    known = work.read("cluster").where(F.col("cluster").isin(*names)).select("cluster_id")
+    return [*names, *(row[0] for row in known.collect() if row[0] is not None)]
+
+
+def _of_live(names: Sequence[str], others: Column) -> Column:
+    """Rows of these clusters' snapshots, and whatever `others` says of states' and
+    configurations'."""
+    is_live = F.col("source") == LIVE
+    return (is_live & F.col("subject").isin(*names)) | (~is_live & others)
+
+
+_ROWS = "snapshot_raw"
+_BY_SCOPE_ID: Mapping[str, Callable[[Sequence[str], Column], Column]] = {
+    "audit_raw": lambda _, ids: ids,
+    "snapshot": lambda names, _: _of_live(names, F.lit(True)),
+    # Of an instance that was not reached yet only the snapshot may tell which cluster it is.
+    _ROWS: lambda names, ids: _of_live(names, ids | F.col("scope_id").isNull()),
+}
+"""Which rows of a table that has no clusters' names have to do with these clusters."""
+_NAMED = (Scope.CLUSTER, Scope.LINEAGE)
+"""Scopes that are also the name of the column which tells what a row is about."""
 
 
 def _counted(work: Work, table: str, part: str | None) -> int:

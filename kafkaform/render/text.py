@@ -1,18 +1,18 @@
-"""The one place where text from outside becomes text for people.
+"""The one place where values and messages become text for people.
 
-Names, configuration values, principals and broker messages are foreign: whoever chose them must
-not be able to move a cursor, recolour a terminal, reorder what is read, forge a line or start
-a command of a build log. Every renderer passes them through `inline`, `block` or `value`.
+Names, configuration values, principals and broker messages are foreign, as `core.foreign` says.
+Every renderer passes them through `inline`, `block` or `value`.
 """
 
 from __future__ import annotations
 
 import os.path
-import re
 from collections.abc import Iterator
 from decimal import Decimal
 
 from ..core.canonical import dumps, number_text
+from ..core.foreign import inline as inline
+from ..core.foreign import spreadsheet_safe as spreadsheet_safe
 from ..core.value import FrozenMap, SecretRef, Value
 
 ARROW = "→"
@@ -22,57 +22,15 @@ VALUE_LIMIT = 240
 MESSAGE_LIMIT = 500
 _KEPT_BEFORE_DIFFERENCE = 24
 
-_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
-# Printable by category, but drawn as nothing: joiners, fillers, variation selectors.
-_INVISIBLE = re.compile(
-    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
-    r"\U000e0100-\U000e01ef]"
-)
-# Azure Pipelines, TeamCity and GitHub obey these anywhere in a line.
-_LOG_COMMAND = re.compile(r"##(?=\w*\[)")
-# What spreadsheets take for a formula, however they trim; the last four are full-width.
-_FORMULA = re.compile(r"[\s\"']*[=+\-@|%\uff1d\uff0b\uff0d\uff20]")
-
-
-def escape(char: str) -> str:
-    r"""A visible name for one character: \n, \x1b, \u202e, \U000e0001."""
-    code = ord(char)
-    if char in _NAMED:
-        return _NAMED[char]
-    if code <= 0xFF:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
-
-
-def inline(text: str) -> str:
-    """Foreign text on one line: what cannot be seen is escaped, log commands are broken.
-
-    Escaped are controls (C0, C1, DEL, ESC), line breaks, bidirectional and zero-width
-    characters, surrogates, unassigned characters and spaces other than U+0020.
-    """
-    if text.isascii() and text.isprintable() and "##" not in text:
-        return text
-    if not text.isprintable():
-        text = "".join(char if char.isprintable() else escape(char) for char in text)
-    text = _INVISIBLE.sub(lambda match: escape(match[0]), text)
-    return _LOG_COMMAND.sub(r"#\\x23", text)
-
 
 def block(text: str) -> str:
-    """The same for text that may have lines of its own."""
+    """`inline` for text that may have lines of its own."""
     return "\n".join(map(inline, text.split("\n")))
 
 
 def quote(text: str) -> str:
     """Foreign text in double quotes, with quotes and backslashes escaped."""
     return '"' + inline(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
-
-
-def spreadsheet_safe(text: str) -> str:
-    """Foreign text for a cell of a CSV or HTML table that a spreadsheet may open: one line, and
-    never a formula. An apostrophe goes before what would be one, as spreadsheets write text."""
-    shown = inline(text)
-    return f"'{shown}" if _FORMULA.match(shown) else shown
 
 
 def json_line(data: object) -> str:

@@ -18,6 +18,9 @@ from enum import StrEnum
 from kafkaform.core.dataclass import dataclass
 
 from .acls import ALLOW, DENY, EVERYTHING, Acl, is_known
+from .acls import CLUSTER as CLUSTER
+from .acls import OPERATIONS as OPERATIONS
+from .acls import SUPPORTED as SUPPORTED
 
 EVERYBODY = "User:*"
 ALL = "All"

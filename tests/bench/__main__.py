@@ -1,5 +1,6 @@
 """What kafkaform adds to what cannot be avoided, as ratios measured in one run on one machine:
-`python -m tests.bench [startup] [language] [planning] [scale] [audit]`.
+`python -m tests.bench [startup] [language] [planning] [scale] [audit]
+[permissions] [fleet]`.
 
 Times differ from machine to machine, ratios hardly do; nothing here fails on either.
 """
@@ -119,12 +120,27 @@ def plan() -> None:
         show("plan: read, diff, render", *planning(space, session, state), "a bare sweep")
 
 
+def permissions() -> None:
+    """Loads Spark, which no other part needs."""
+    from tests.bench import fleet_permissions
+
+    fleet_permissions.main()
+
+
+def fleet() -> None:
+    from tests.bench import fleet as builds
+
+    builds.main()
+
+
 PARTS: Mapping[str, Callable[[], None]] = {
     "startup": startup.main,
     "language": language.main,
     "planning": plan,
     "scale": scale.main,
     "audit": audit.main,
+    "permissions": permissions,
+    "fleet": fleet,
 }
 
 

@@ -28,6 +28,7 @@ from kafkaform.fleet.access_bits import ASKED, BITS, asked_of, given_by
 from kafkaform.fleet.dataset import Context
 from kafkaform.fleet.patterns import acls, topics
 from kafkaform.fleet.permissions import build, expand
+from kafkaform.fleet.permitted import Only
 from kafkaform.fleet.register import Register
 from kafkaform.fleet.session import Place, build_session
 from kafkaform.sandbox.places import cache
@@ -112,7 +113,7 @@ def _given(permission: str) -> Column:
 
 def in_arrays(frames: Frames) -> DataFrame:
     """The same rows, and one for everybody of each topic."""
-    return expand(frames).where(F.col("resource_type") == "Topic")
+    return expand(frames, Only()).where(F.col("resource_type") == "Topic")
 
 
 def digest(rows: DataFrame) -> tuple[int, int]:
@@ -134,7 +135,7 @@ def _timed(rows: DataFrame) -> float:
 
 
 def show(what: str, took: float, base: float) -> None:
-    print(f"  {what:<38} {took:7.1f} s = {took / base:5.2f}")
+    print(f"  {what:<38} {took:7.1f} s = {took / base:5.2f} x the first", flush=True)
 
 
 def measure(spark: SparkSession, folder: str, clusters: int) -> Iterator[tuple[str, float]]:
@@ -147,7 +148,10 @@ def measure(spark: SparkSession, folder: str, clusters: int) -> Iterator[tuple[s
 
 
 def main(clusters: int = CLUSTERS) -> None:
-    print(f"{clusters} clusters of {TOPICS} topics and {ACLS} ACLs, best of {ROUNDS}, 2 threads")
+    print(
+        f"permissions of {clusters} clusters of {TOPICS} topics and {ACLS} ACLs, "
+        f"best of {ROUNDS}, 2 threads"
+    )
     spark = build_session(Place("local[2]", cache()))
     with tempfile.TemporaryDirectory(prefix=f"bench-{os.getpid()}-") as folder:
         base = 0.0

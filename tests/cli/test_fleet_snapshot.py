@@ -307,6 +307,12 @@ def test_a_cluster_that_is_not_there(fleet: Fleet, monkeypatch: pytest.MonkeyPat
         assert meta["error"] and not meta["complete"] and "sha256" not in meta
         assert f"live/{name}/{taken.snapshot}.jsonl" not in fleet.files()
     assert b"Canary" not in b"".join(fleet.files().values())
+    shown = [*taken.lines()]
+    lines = {line.split()[0]: n for n, line in enumerate(shown)}
+    for name in ("deaf", "closed", "unset", "refused"):
+        assert "failed   nothing was read" in shown[lines[name]]
+        assert shown[lines[name] + 1].startswith("    ")
+    assert "objects" in shown[lines["sound"]] and "1 read, 0 partial, 4 failed" in shown[-1]
 
 
 def test_the_second_changes_nothing_of_the_first(fleet: Fleet) -> None:

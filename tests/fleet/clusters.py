@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from kafkaform.sandbox.places import cache
 
 BIN = Path(pyspark.__file__).parent / "bin"
 PATIENCE = 300.0
+"""Seconds that a machine that does much else may take."""
 MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -78,13 +78,11 @@ def standalone(folder: Path) -> Iterator[str]:
 @contextmanager
 def connect_server(folder: Path) -> Iterator[str]:
     """A Connect server with a Spark of its own; its URL."""
-    port = _free_port()
-    where = {"port": port, "address": "127.0.0.1"}
+    where = {"port": "0", "address": "127.0.0.1"}
     given = [f"--conf=spark.connect.grpc.binding.{name}={value}" for name, value in where.items()]
     words = ("--class", CONNECT, "--master", "local[2]", *delta(), *given)
-    with _running(folder / "connect.log", "spark-submit", *words) as log:
-        _until(log, lambda: _answers(port))
-        yield f"sc://127.0.0.1:{port}"
+    with _running(folder / "connect.log", "spark-submit", *words) as server:
+        yield f"sc://{_told(server, r'Spark Connect server started at: (127.0.0.1:[0-9]+)')}"
 
 
 def submit(master: str, script: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -139,15 +137,3 @@ def _until(running: Running, done: Callable[[], bool]) -> None:
         gone = process.poll() is not None
         assert not gone and time.monotonic() < deadline, log.read_text(errors="replace")[-3000:]
         time.sleep(0.2)
-
-
-def _answers(port: int) -> bool:
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return True
-    return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -131,6 +131,7 @@ def audit_rows(lineage: str, lines: Iterable[bytes], **more: Any) -> list[dict[s
         record = json.loads(line)
         about = {"line": line.decode(), "lineage": lineage, "origin": "file", **STAMPS}
         body = line.decode().partition('"body":')[2].rpartition(',"hash":')[0]
+        about["scope_id"] = record["body"].get("scope_id")
         found.append(about | record | {"body": body, "_file": f"audit/{lineage}/1.jsonl"} | more)
     return found
 

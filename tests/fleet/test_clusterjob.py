@@ -1,4 +1,4 @@
-"""The same build on this computer, by spark-submit on a standalone cluster, and behind Connect."""
+"""The same build by spark-submit on a standalone cluster, and behind a Connect server."""
 
 from __future__ import annotations
 
@@ -6,102 +6,68 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kafkaform.fleet.datasets import DATASETS
-from kafkaform.fleet.driver import Options, run
-from kafkaform.fleet.folder import Folder
 from kafkaform.fleet.gold import Gold, current
 
-from .clusters import connect_server, standalone, submit
-from .landings import Landing, log, row, step
+from .clusters import PATIENCE, connect_server, standalone, submit
+from .copied import SETTINGS, Copy
+from .tiny import ONLY, expected, landed, rows
 
 pytestmark = pytest.mark.spark
 
-TABLES = ("live", "effective_permissions")
-"""What is compared: maps from landing files, and what an Arrow function makes of them."""
-ACL = {
-    "acl_principal": "User:ci",
-    "acl_host": "*",
-    "acl_operation": "Read",
-    "acl_permission_type": "Allow",
-    "resource_type": "Topic",
-    "resource_name": "orders",
-    "resource_pattern_type_filter": "Prefixed",
-}
-SCRIPT = """\
-import sys
-
-from kafkaform.cli.app import main
-
-main(["fleet", *sys.argv[1:]])
-"""
+GOLDEN, LINEAGE = Path(__file__).parents[1] / "cases/audit/golden.jsonl", "0d9c6f5e-lineage"
+JOB = Path(__file__).parents[2] / "examples" / "fleet" / "spark" / "fleet_job.py"
 
 
-def landed(root: Path) -> Path:
-    """Two clusters, a state and its log."""
-    landing = Landing(root / "landing")
-    landing.register(0, clusters=[{"name": "a"}, {"name": "b"}])
-    topic = row("kafka_topic", "orders", {"partitions": "2"})
-    acl = row("kafka_acl", "|".join(ACL.values()), ACL)
-    for name in "ab":
-        covered = {"kafka_topic": "complete", "kafka_acl": "complete"}
-        landing.snapshot("live", name, 1, [topic, acl], scope_id=f"scope-{name}", coverage=covered)
-    own = {**topic, "instance": "kafka", "scope_id": "scope-a", "address": "kafka_topic.orders"}
-    landing.snapshot("state", "l", 1, [own], scopes={"kafka": "scope-a"})
-    landing.audit("l", 1, log("l", [("intent", "r", step("orders"))]))
-    return root
-
-
-def rows(root: Path) -> dict[str, list[str]]:
-    """All that the build says, in an order of its own."""
-    gold = Gold(current(str(root)))
-    return {name: sorted(map(_text, gold.rows(f"select * from {name}"))) for name in TABLES}
-
-
-def _text(found: dict[str, Any]) -> str:
-    return json.dumps(found, default=str, sort_keys=True)
-
-
-@pytest.fixture(scope="module")
-def local(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    root = landed(tmp_path_factory.mktemp("local"))
-    run(lambda: spark, Folder(root), str(root), DATASETS, Options("1", only=TABLES))
-    found = rows(root)
-    assert all(found.values())
-    return found
-
-
-def test_a_cluster_makes_the_same_tables(local: dict[str, list[str]], tmp_path: Path) -> None:
+def test_a_cluster_makes_the_same_tables(tmp_path: Path) -> None:
     """spark-submit brings master, jars and sizes; executors are other processes."""
-    root, script = landed(tmp_path / "fleet"), tmp_path / "job.py"
-    script.write_text(SCRIPT)
+    root = landed(tmp_path / "fleet")
     with standalone(tmp_path) as master:
-        only = (word for name in TABLES for word in ("--only", name))
-        done = submit(master, script, "run", "--root", str(root), *only, "--quiet")
+        done = submit(master, JOB, "run", "--root", str(root), *ONLY, "--quiet")
+        assert list(tmp_path.glob("work/app-*/0")), "no executor has run"
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Build " in done.stdout
-    assert rows(root) == local
+    assert rows(str(root)) == expected()
+
+
+@pytest.fixture
+def copy(broker: Any) -> Iterator[Copy]:
+    made = Copy(broker)
+    yield made
+    made.remove()
 
 
 def test_a_connect_server_makes_the_same_tables(
-    local: dict[str, list[str]], tmp_path: Path
+    copy: Copy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This process has no Java then."""
-    root = landed(tmp_path / "fleet")
-    only = [word for name in TABLES for word in ("--only", name)]
+    """This process has no Java then, what it writes others than Spark can read, and topics are
+    read by the server's workers, which know themselves how to reach the brokers."""
+    root, golden = landed(tmp_path / "fleet"), GOLDEN.read_bytes().splitlines()
+    copy.publish(LINEAGE, golden)
+    monkeypatch.setenv(SETTINGS, json.dumps(copy.native))
+    words = ("fleet", "run", "--root", str(root), "--from-topic", copy.name, "--json", *ONLY)
     with connect_server(tmp_path) as master:
         done = subprocess.run(
-            [sys.executable, "-m", "kafkaform", "fleet", "run", "--root", root, "--json", *only]
-            + ["--master", master],
+            [sys.executable, "-m", "kafkaform", *words, "--master", master],
             env={**os.environ, "JAVA_HOME": str(tmp_path / "none"), "PATH": "/usr/bin:/bin"},
             capture_output=True,
             text=True,
+            timeout=PATIENCE,
             check=False,
         )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert set(TABLES) <= json.loads(done.stdout)["tables"].keys()
-    assert rows(root) == local
+    said = (tmp_path / "connect.log").read_text()
+    assert done.returncode == 0, f"{done.stderr[-3000:]}\n{said[-3000:]}"
+    assert copy.broker.admin_password not in done.stdout + done.stderr + said
+    logs = [path.read_text() for path in root.glob("tables/*/*/_delta_log/*.json")]
+    # Text that a Connect client has typed has a collation by name, which only Spark can read.
+    assert logs and not [text for text in logs if "collat" in text.lower()]
+    assert rows(str(root)) == expected()
+    sql = (
+        f"select count(*) as n, count(distinct seq) as m from audit_raw where lineage = '{LINEAGE}'"
+    )
+    assert Gold(current(str(root))).rows(sql) == [{"n": len(golden), "m": len(golden)}]

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 from kafkaform.cli import fleetrun
+from kafkaform.cli.tree import commands
 from kafkaform.core.errors import Blocked
-from kafkaform.fleet import doctor
+from kafkaform.core.folder import Folder
+from kafkaform.fleet import doctor, session
 from kafkaform.fleet.driver import Result
-from kafkaform.fleet.folder import Folder
 from kafkaform.fleet.manifest import ALL, Manifest, Written
 from kafkaform.fleet.session import Place
 from kafkaform.fleet.tables import TABLES
@@ -49,9 +50,13 @@ def fleet(*words: object, **env: str) -> subprocess.CompletedProcess[str]:
         (("run", "--only", "drfit"), "Did you mean drift?"),
         (("query", "select 1"), "there is no build yet"),
         (("who-can", "READ", "topic/x"), "there is no build yet"),
+        (("who-can", "READ", "topic/x", "--principal", "ci"), "like User:ci"),
+        (("permissions",), "there is no build yet"),
+        (("permissions", "--expand"), "there is no build yet"),
+        (("permissions", "--format", "parquet"), "Name it with --out"),
         (("history", "--cluster", "a", "--key", "topic/x"), "there is no build yet"),
         (("status",), "there is no build yet"),
-        (("report", "--out", "x.pdf"), "End it in .html, .md or .json"),
+        (("report", "--out", "x.pdf"), "a report is not written as .pdf"),
         (("run", "--lock-timeout", "soon"), "--lock-timeout 'soon' is not a duration"),
     ],
 )
@@ -139,6 +144,24 @@ def test_findings_block(monkeypatch: pytest.MonkeyPatch) -> None:
         fleetrun.refuse_findings("r", ["drifted", "policy_high"])
 
 
+# ── what is documented ──────────────────────────────────────────────────────────────────
+
+
+def test_every_command_and_variable_is_in_the_reference() -> None:
+    """docs/commands.md names all of them, and no others."""
+    group = commands().commands["fleet"]
+    text = (Path(__file__).parents[2] / "docs/commands.md").read_text("utf-8")
+    section = text.partition("\n## fleet\n")[2]
+    rows = re.findall(r"^\| `([\w-]+)", section, re.MULTILINE)
+    options = [option for command in group.commands.values() for option in command.params]
+    variables = {str(option.envvar) for option in options if option.envvar}
+    assert set(rows) == set(group.commands) | variables
+    for variable in variables:
+        (row,) = re.findall(rf"^\| `{variable}` .*$", section, re.MULTILINE)
+        flags = {option.opts[0] for option in options if option.envvar == variable}
+        assert flags == set(re.findall("--[a-z-]+", row))
+
+
 # ── doctor ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -158,6 +181,46 @@ def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert bad["root"].good is False
     assert bad["jars"].good is None
     assert list(tmp_path.rglob("probe*")) == []
+
+
+def test_the_doctor_looks_at_what_spark_will_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Java that cannot run is none, one of two jars is none, and Spark's own folders count."""
+    home = tmp_path / "java"
+    (home / "bin").mkdir(parents=True)
+    (home / "release").write_text('JAVA_VERSION="21.0.1"\nMODULES="jdk.incubator.vector"\n')
+    program = home / "bin" / "java"
+    program.write_text("#!/bin/sh\necho no such processor >&2\nexit 1\n")
+    program.chmod(0o755)
+    jars = tmp_path / "ivy" / "jars"
+    jars.mkdir(parents=True)
+    group, name, number = session.packages().split(":")
+    (jars / f"{group}_{name}-{number}.jar").touch()
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "spark"))
+    found = by_name(Place("local[2]", tmp_path))
+    assert (found["java"].good, found["java"].told.split(" ", 2)[0]) == (False, "21.0.1")
+    assert "no such processor" in found["java"].told and "JAVA_HOME" in found["java"].advice
+    assert found["jars"].good is None
+    assert found["temporary files"].told.endswith(f"free in {tmp_path}")
+    (jars / f"{group}_delta-storage-{number}.jar").touch()
+    program.write_text("#!/bin/sh\n")
+    found = by_name(Place("local[2]", tmp_path))
+    assert (found["java"].good, found["jars"].good) == (True, True)
+    found = by_name(Place("local[2]", tmp_path, ivy=tmp_path / "none.xml"))
+    assert (found["jars"].good, found["jars"].advice) == (False, "Correct --ivy-settings.")
+    store = open_objects(f"memory://{tmp_path.name}/y", {})
+    remote = {c.name: c for c in doctor.checks(Place("local[2]", tmp_path), store, None)}
+    assert "hadoop-aws" in remote["hadoop"].advice
+    assert "hadoop" not in by_name(Place("local[2]", tmp_path))
+    served = by_name(Place("sc://host", tmp_path))
+    assert {name for name, check in served.items() if check.good is None} == {"java", "jars"}
+
+
+def by_name(place: Place) -> dict[str, doctor.Check]:
+    folder = place.cache / "root"
+    return {check.name: check for check in doctor.checks(place, Folder(folder), folder)}
 
 
 def replace_jars(place: Place) -> Place:

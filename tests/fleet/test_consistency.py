@@ -143,7 +143,8 @@ def made_world() -> dict[str, list[Row]]:
             {**run, "run": "r0", "lineage": "gone", "chain": "broken"},
         ],
         "event_conflict": [
-            {"event_id": "one/7", "payload": text, "_file": f"audit/{text}"} for text in ("b", "a")
+            {"event_id": "one/7", "lineage": "one", "payload": text, "_file": f"audit/{text}"}
+            for text in ("b", "a")
         ],
     }
 

@@ -2,61 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from random import Random
 from typing import Any, NoReturn
 
 import pyspark.sql.functions as F
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
 
-from kafkaform.core.errors import KafkaformError, StorageError, UsageError
-from kafkaform.fleet import inputs, manifest, registers, resources
+from kafkaform.core.errors import StorageError, UsageError
+from kafkaform.core.folder import Folder
+from kafkaform.core.objects import Entry, Found
+from kafkaform.fleet import driver, inputs, manifest
 from kafkaform.fleet.checks import conforming, sound
 from kafkaform.fleet.dataset import Context, Dataset, Frames
-from kafkaform.fleet.driver import Options, Result, run
-from kafkaform.fleet.folder import Folder
-from kafkaform.fleet.manifest import ALL
+from kafkaform.fleet.datasets import DATASETS as ALL_OF_THEM
+from kafkaform.fleet.driver import Follow, Options, Result, run
+from kafkaform.fleet.manifest import ALL, Manifest
 from kafkaform.fleet.order import ordered, selected
 from kafkaform.fleet.store import Store
 from kafkaform.fleet.tables import TABLES, Layer
 from kafkaform.fleet.touched import touched
+from kafkaform.fleet.work import explained
 
 from .frames import frame
-from .landings import Landing, log, row, step
+from .landings import Landing, audit_rows, log, row, step
 
 
-def owner(frames: Frames, context: Context) -> DataFrame:
-    """A small table of scope `cluster` that is made of others: objects of each cluster."""
-    rows = frames["live"].groupBy("cluster").count()
-    return rows.select(
-        "cluster",
-        F.lit("cluster").alias("subject"),
-        *(F.lit(0).cast("bigint").alias(name) for name in ("partitions", "replicas")),
-        F.col("count").alias("topics"),
-        F.lit(0).cast("bigint").alias("below_rf"),
-        *(F.lit(None).cast(kind).alias(name) for name, kind in NOT_KNOWN),
-        F.lit(context.as_of).alias("as_of"),
-    )
+def sizes(frames: Frames, context: Context) -> DataFrame:
+    """A small table of scope `cluster` that is made of others: `message` is how many objects a
+    cluster has. Waived until 2026-01-01."""
+    last = date(2026, 1, 1)
+    holds = context.as_of.date() <= last
+    rows = frames["live"].groupBy("cluster").agg(F.count("*").cast("string").alias("message"))
+    told = {name: F.lit("") for name in ("rule", "severity", "kind", "key", "path")}
+    until = F.lit(last if holds else None).cast("date")
+    told |= {"waived": F.lit(holds), "waived_until": until, "first_seen": F.lit(context.as_of)}
+    return filled(GOLD, rows, told)
 
 
-NOT_KNOWN = (
-    ("bytes", "bigint"),
-    ("growth_per_day", "double"),
-    ("limit_replicas", "bigint"),
-    ("breach_on", "date"),
-    ("cost", "double"),
-    ("currency", "string"),
-)
+GOLD = "policy_findings"
+
+
+def clusters(frames: Frames, context: Context) -> DataFrame:
+    """As `registers.cluster`, of what has landed alone."""
+    found = frames["snapshot"].groupBy(F.col("subject").alias("cluster"))
+    rows = found.agg(F.max("scope_id").alias("cluster_id"), F.max("snapshot").alias("snapshot"))
+    told = {"status": F.lit("read"), "registered": F.lit(True), "coverage": no_map()}
+    return filled("cluster", rows, told)
+
+
+def lineages(frames: Frames, context: Context) -> DataFrame:
+    """As `registers.lineage`, of logs alone."""
+    rows = frames["audit_raw"].where(F.col("seq").isNotNull()).select("lineage").distinct()
+    told = {"state_at": F.lit(context.as_of), "desired_known": F.lit(True), "scopes": no_map()}
+    return filled("lineage", rows, told)
+
+
+def no_map() -> Column:
+    return F.create_map().cast("map<string,string>")
+
+
+def filled(table: str, rows: DataFrame, told: Mapping[str, Column]) -> DataFrame:
+    """With all columns of the table; null, where nothing is told."""
+    nothing = {
+        column.name: F.lit(None).cast(column.type)
+        for column in TABLES[table].columns
+        if column.name not in (*rows.columns, *told)
+    }
+    return rows.withColumns({**told, **nothing}).select(*TABLES[table].names)
+
+
+REAL = {each.table: each for each in ALL_OF_THEM}
 DATASETS = (
-    Dataset("capacity", ("live",), owner),
-    Dataset("live", ("snapshot", "snapshot_raw"), resources.live),
-    Dataset("cluster", ("audit_raw", "snapshot", "snapshot_raw"), registers.cluster),
-    Dataset("lineage", ("audit_raw", "snapshot"), registers.lineage),
+    Dataset(GOLD, ("live",), sizes),
+    REAL["live"],
+    Dataset("cluster", ("snapshot",), clusters),
+    Dataset("lineage", ("audit_raw",), lineages),
 )
+EVENTS = tuple(REAL[name] for name in ("run", "event_conflict", "event"))
+
+
+@dataclass(frozen=True)
+class Twice:
+    """A store that lists everything twice, and may die before the current build is changed."""
+
+    folder: Folder
+    dies: bool = False
+
+    @property
+    def location(self) -> str:
+        return self.folder.location
+
+    def read(self, key: str) -> Found | None:
+        return self.folder.read(key)
+
+    def create(self, key: str, data: bytes) -> str:
+        return self.folder.create(key, data)
+
+    def replace(self, key: str, data: bytes, version: str) -> str:
+        if self.dies and key == manifest.CURRENT:
+            raise Died
+        return self.folder.replace(key, data, version)
+
+    def names(self, prefix: str, after: str | None = None) -> tuple[Entry, ...]:
+        return 2 * self.folder.names(prefix, after)
+
+    def delete(self, key: str) -> None:
+        self.folder.delete(key)
+
+
+class Died(BaseException):
+    """Nobody catches this."""
 
 
 @dataclass
@@ -68,6 +129,7 @@ class Fleet:
     datasets: tuple[Dataset, ...] = DATASETS
     code: str = "1"
     started: int = 0
+    dies: bool = False
     given: dict[str, set[str]] = field(default_factory=dict)
 
     @property
@@ -75,8 +137,8 @@ class Fleet:
         return Landing(self.root / "landing")
 
     @property
-    def objects(self) -> Folder:
-        return Folder(self.root)
+    def objects(self) -> Twice:
+        return Twice(Folder(self.root), self.dies)
 
     def run(self, **options: Any) -> Result:
         datasets = tuple(replace(d, build=self._watched(d)) for d in self.datasets)
@@ -86,7 +148,7 @@ class Fleet:
     def _options(self, **options: Any) -> Options:
         return Options(self.code, **options)
 
-    def _start(self) -> SparkSession:
+    def _start(self, _: int) -> SparkSession:
         self.started += 1
         return self.spark
 
@@ -95,7 +157,7 @@ class Fleet:
 
         def build(frames: Frames, context: Context) -> DataFrame:
             seen = frames.get("live", frames.get("snapshot"))
-            if seen is not None and dataset.table in ("live", "capacity"):
+            if seen is not None and dataset.table in ("live", GOLD):
                 name = "cluster" if "cluster" in seen.columns else "subject"
                 self.given[dataset.table] = {r[0] for r in seen.select(name).distinct().collect()}
             return dataset.build(frames, context)
@@ -108,8 +170,11 @@ class Fleet:
         assert now is not None
         return Store(self.spark, str(self.root)).read(table, now.tables[table].version).collect()
 
-    def topics(self) -> dict[str, int]:
-        return {r["cluster"]: r["topics"] for r in self.read("capacity")}
+    def sizes(self) -> dict[str, int]:
+        return {r["cluster"]: int(r["message"]) for r in self.read(GOLD)}
+
+    def waived(self) -> set[str]:
+        return {r["cluster"] for r in self.read(GOLD) if r["waived"]}
 
 
 def topics(*names: str) -> list[dict[str, Any]]:
@@ -131,19 +196,19 @@ def test_nothing_that_landed_is_told_at_once(tmp_path: Path) -> None:
 
 def test_a_table_that_is_not_made_is_told_with_its_neighbour(tmp_path: Path) -> None:
     Landing(tmp_path / "landing").register(0)
-    with pytest.raises(UsageError, match="--only capasity") as caught:
-        run(never, Folder(tmp_path), str(tmp_path), DATASETS, Options("1", only=("capasity",)))
-    assert caught.value.advice == "Did you mean capacity?"
+    with pytest.raises(UsageError, match="--only policy_finding:") as caught:
+        run(never, Folder(tmp_path), str(tmp_path), DATASETS, Options("1", only=(GOLD[:-1],)))
+    assert caught.value.advice == "Did you mean policy_findings?"
 
 
 def test_tables_come_after_what_they_are_made_from() -> None:
     """In whatever order they are listed; what tells who is touched comes first of all."""
     names = [each.table for each in ordered(DATASETS)]
     assert set(names[:2]) == {"cluster", "lineage"}
-    assert names[2:] == ["live", "capacity"]
+    assert names[2:] == ["live", GOLD]
     for seed in range(50):
         mixed = Random(seed).sample(DATASETS, len(DATASETS))
-        assert [each.table for each in ordered(mixed)][2:] == ["live", "capacity"]
+        assert [each.table for each in ordered(mixed)][2:] == ["live", GOLD]
     assert {each.table for each in selected(DATASETS, ["live"])} == {"live", "cluster", "lineage"}
 
 
@@ -164,12 +229,51 @@ def test_the_name_of_a_build_is_of_what_landed() -> None:
 
 def test_every_table_is_made_once_of_tables_that_there_are() -> None:
     """What is not bronze is in the list of datasets, and no circle of inputs is in it."""
-    from kafkaform.fleet.datasets import DATASETS as all_of_them
-
-    made = [each.table for each in ordered(all_of_them)]
+    made = [each.table for each in ordered(ALL_OF_THEM)]
     assert sorted(made) == sorted(n for n, t in TABLES.items() if t.layer is not Layer.BRONZE)
-    assert {name for each in all_of_them for name in each.inputs} <= TABLES.keys()
-    assert set(made[:2]) == {"cluster", "lineage"}
+    assert {name for each in ALL_OF_THEM for name in each.inputs} <= TABLES.keys()
+    assert set(made[:3]) == {"cluster", "lineage", "run"}
+
+
+def test_what_spark_says_is_told_in_one_line() -> None:
+    told = pytest.raises(StorageError, match="table x cannot be made: boom$")
+    with told as caught, explained("table x cannot be made"):
+        raise PySparkException("boom\nmore")
+    assert "stays the current one" in caught.value.advice
+
+
+def test_builds_that_died_are_known_until_one_is_published(tmp_path: Path) -> None:
+    """All since the current one, whatever the next ones are called; of one that was published and
+    died before it could say so, nothing is left to be done."""
+    objects = Folder(tmp_path)
+    assert manifest.died(objects, None) == ()
+    manifest.begin(objects, "b1")
+    assert manifest.died(objects, None) == ("b1",)
+    manifest.begin(objects, "b2")
+    manifest.begin(objects, "b1")
+    assert manifest.died(objects, "b0") == ("b2", "b1")
+    assert manifest.died(objects, "b1") == ()
+    manifest.begin(objects, "b3")
+    assert manifest.died(objects, "b1") == ("b3",)
+    manifest.end(objects)
+    assert manifest.died(objects, "b3") == ()
+
+
+def test_all_is_made_anew_for_another_version_or_another_register(tmp_path: Path) -> None:
+    """A register that says the same again, as each snapshot lands one, touches nobody."""
+    objects, landing = Folder(tmp_path), Landing(tmp_path / "landing")
+    said = {"clusters": [{"name": "a"}], "settings": {"grace_days": 3}}
+    landing.register(0, **said)
+    made = Manifest("b", {}, "", "", "2026-01-01T00:00:00+00:00", "", "1", {})
+    manifest.publish(objects, made, driver._plan(objects, DATASETS, Options("1")).files)
+    plans = {code: driver._plan(objects, DATASETS, Options(code)) for code in "12"}
+    assert (plans["1"].nothing, plans["1"].stale, plans["2"].stale) == (True, False, True)
+    landing.register(1, **said)
+    again = driver._plan(objects, DATASETS, Options("1", max_corrupt=0.5))
+    assert (again.nothing, again.reworded) == (False, False)
+    assert (again.register.settings.max_corrupt, again.register.settings.grace_days) == (0.5, 3)
+    landing.register(2, **said | {"settings": {"grace_days": 4}})
+    assert driver._plan(objects, DATASETS, Options("1")).reworded
 
 
 # ── who is touched ──────────────────────────────────────────────────────────────────────
@@ -177,45 +281,83 @@ def test_every_table_is_made_once_of_tables_that_there_are() -> None:
 
 def cluster_row(name: str, **more: Any) -> dict[str, Any]:
     empty: Mapping[str, str] = {}
-    return {"cluster": name, "registered": True, "status": "read", "coverage": empty, **more}
+    known = {"registered": True, "status": "read", "coverage": empty, "cluster_id": f"id-{name}"}
+    return {"cluster": name, **known, **more}
 
 
 def lineage_row(name: str, **more: Any) -> dict[str, Any]:
-    return {"lineage": name, "desired_known": True, "scopes": {}, **more}
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return {"lineage": name, "desired_known": True, "state_at": at, "scopes": {}, **more}
+
+
+KNOWN = [cluster_row(name) for name in "abcd"]
+LINEAGES = [lineage_row("l", scopes={"kafka": "id-a"}), lineage_row("m")]
+UNREAD = {"desired_known": False}
+STEP = {"kind": "intent", "scope_id": "id-c", "body": "{}"}
+BEGIN = {"kind": "run_begin", "body": '{"scopes":{"kafka":"id-d","x":"unknown","y":null}}'}
+TOUCHED: tuple[tuple[dict[str, Any], Collection[str] | None], ...] = (
+    ({}, ()),
+    ({"files": ("live/a/1.meta.json", "live/a/1.jsonl")}, "a"),
+    ({"files": tuple(f"live/{name}/1.meta.json" for name in "abcd")}, ALL),
+    ({"now": [*KNOWN[:2], cluster_row("c", status="stale"), KNOWN[3]]}, "c"),
+    ({"now": KNOWN[:3]}, "d"),
+    # Two names of one cluster: its rows go over from the one to the other.
+    ({"now": [*KNOWN[:3], cluster_row("d", cluster_id="id-a")]}, "ad"),
+    ({"now_lineages": [lineage_row("l", scopes={"kafka": "id-b"}), LINEAGES[1]]}, "ab"),
+    ({"lines": ({"kind": "run_end", "body": "{}"}, STEP, BEGIN)}, ("c", "d", "unknown")),
+    ({"waived": "bb"}, "b"),
+    # A state that was not read, and of which nobody knows where it is, may be about any cluster.
+    ({"now_lineages": [LINEAGES[0], lineage_row("m", **UNREAD)]}, ALL),
+    ({"now_lineages": [LINEAGES[0], lineage_row("m", state_at=None)]}, ALL),
+    ({"now_lineages": [*LINEAGES, lineage_row("n", **UNREAD)]}, ALL),
+    ({"now_lineages": [lineage_row("l", scopes={"kafka": None}, **UNREAD), LINEAGES[1]]}, ALL),
+    ({"lineages": [LINEAGES[0], lineage_row("m", **UNREAD)]}, ALL),
+    ({"lineages": [*LINEAGES, lineage_row("n", **UNREAD)]}, ALL),
+    ({"now_lineages": [lineage_row("l", scopes={"kafka": "id-a"}, **UNREAD), LINEAGES[1]]}, "a"),
+    ({"now_lineages": [LINEAGES[0], lineage_row("m", owner="x")]}, ()),
+    # The same of a cluster that nobody knows the id of.
+    (
+        {
+            "clusters": [*KNOWN[:3], cluster_row("d", cluster_id=None)],
+            "now": [*KNOWN[:3], cluster_row("d", cluster_id=None)],
+            "now_lineages": [lineage_row("l", scopes={"kafka": "id-b"}), LINEAGES[1]],
+        },
+        "abd",
+    ),
+)
 
 
 @pytest.mark.spark
-def test_clusters_are_touched_by_what_is_about_them(spark: SparkSession) -> None:
+@pytest.mark.parametrize(("change", "wanted"), TOUCHED)
+def test_clusters_are_touched_by_what_is_about_them(
+    spark: SparkSession, change: dict[str, Any], wanted: Collection[str] | None
+) -> None:
     """Each reason alone; and a reason that names all clusters there are means all."""
-    before = [cluster_row(n, cluster_id=f"id-{n}") for n in "abcd"]
-    stale = [*before[:2], {**before[2], "status": "stale"}, before[3]]
-    lineages = [lineage_row("l", scopes={"kafka": "id-a"}), lineage_row("m")]
-    moved = [lineage_row("l", scopes={"kafka": "id-b"}), lineage_row("m")]
-    body = '{"scope_id":"id-c","scopes":{"kafka":"id-d","x":"unknown"}}'
-    line = {"line": "", "origin": "file", "_file": "f", "_build": "b"}
-    line["_ingested_at"] = datetime(2026, 1, 1, tzinfo=UTC)
+    line = {"line": "", "origin": "file", "_file": "f", "_build": "b", "_ingested_at": NOON}
+    texts = dict.fromkeys(("rule", "severity", "kind", "key", "path", "message"), "")
+    finding = {**texts, "waived": True, "first_seen": NOON}
+    lines = [{**line, **record} for record in change.get("lines", ())]
+    ended = [{**finding, "cluster": name} for name in change.get("waived", ())]
+    found = touched(
+        change.get("files", ()),
+        _views(spark, "cluster", change.get("clusters", KNOWN), change.get("now", KNOWN)),
+        _views(
+            *(spark, "lineage", change.get("lineages", LINEAGES)),
+            change.get("now_lineages", LINEAGES),
+        ),
+        frame(spark, "audit_raw", lines),
+        frame(spark, GOLD, ended),
+    )
+    assert found == (ALL if wanted is ALL else frozenset(wanted))
 
-    def found(
-        files: tuple[str, ...] = (),
-        now: list[dict[str, Any]] = before,
-        states: list[dict[str, Any]] = lineages,
-        bodies: tuple[str, ...] = (),
-    ) -> manifest.Clusters:
-        return touched(
-            files,
-            (frame(spark, "cluster", before), frame(spark, "cluster", now)),
-            (frame(spark, "lineage", lineages), frame(spark, "lineage", states)),
-            frame(spark, "audit_raw", [{**line, "body": text} for text in bodies]),
-        )
 
-    assert found() == frozenset()
-    assert found(files=("live/a/1.meta.json", "live/a/1.jsonl")) == {"a"}
-    assert found(files=("register/1.json",)) is ALL
-    assert found(now=stale) == {"c"}
-    assert found(now=before[:3]) == {"d"}
-    assert found(states=moved) == {"a", "b"}
-    assert found(bodies=('{"steps":[]}', body)) == {"c", "d", "unknown"}
-    assert found(files=tuple(f"live/{n}/1.meta.json" for n in "abcd")) is ALL
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def _views(
+    spark: SparkSession, table: str, before: list[dict[str, Any]], now: list[dict[str, Any]]
+) -> tuple[DataFrame, DataFrame]:
+    return frame(spark, table, before), frame(spark, table, now)
 
 
 # ── checks ──────────────────────────────────────────────────────────────────────────────
@@ -259,102 +401,108 @@ def test_other_columns_than_the_tables_are_refused(
 
 # ── builds ──────────────────────────────────────────────────────────────────────────────
 
+LINES = log(
+    "l", [("intent", "r", step(f"t{n}", scope_id=f"id-{on}")) for n, on in enumerate("aaaab")]
+)
+
+
+def brought(lines: list[bytes]) -> Follow:
+    """A topic that has these records."""
+
+    def follow(store: Store, build: str) -> None:
+        rows = audit_rows("l", lines, origin="topic t/0/1", _file="t", _build=build)
+        store.append("audit_raw", frame(store.spark, "audit_raw", rows), build)
+
+    return follow
+
 
 @pytest.mark.spark
 def test_a_build_makes_anew_what_something_new_is_about(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Nothing new: nothing is started. One cluster's snapshot: its rows alone. A build that
-    fails: readers see the one before, and the next one is as if it had never been. `--only`: the
-    others are made up for later."""
+    """From the first build, which dies, to one that makes up for what `--only` left out. What
+    comes twice counts once, and builds that die are as if they had never been."""
     fleet = Fleet(spark, tmp_path)
-    fleet.landing.register(0, clusters=[{"name": "a"}, {"name": "b"}])
-    fleet.landing.snapshot("live", "a", 1, topics("x"), scope_id="id-a")
-    fleet.landing.snapshot("live", "b", 1, topics("x", "y"), scope_id="id-b")
-    first = fleet.run()
-    assert first.clusters is ALL
-    assert fleet.topics() == {"a": 1, "b": 2}
-    assert first.manifest.tables["capacity"].rows == 2
-    assert first.manifest.as_of == "2026-01-01T01:00:00+00:00"
-    assert {row["_build"] for row in fleet.read("snapshot_raw")} == {first.manifest.build}
-
-    again = fleet.run()
-    assert (again.made, again.manifest, fleet.started) == ((), first.manifest, 1)
-
-    fleet.landing.snapshot("live", "a", 2, topics("x", "z", "zz"), scope_id="id-a")
-    second = fleet.run()
-    assert second.clusters == {"a"}
-    assert fleet.given == {"live": {"a"}, "capacity": {"a"}}
-    assert fleet.topics() == {"a": 3, "b": 2}
-    assert second.manifest.tables["snapshot_raw"].rows == 6
-    assert second.manifest.tables["capacity"].rows == 2
-    old = Store(spark, str(tmp_path)).read("capacity", first.manifest.tables["capacity"].version)
-    assert sorted(row["topics"] for row in old.collect()) == [1, 2]
-
-    _fails(fleet)
-    assert manifest.current(fleet.objects) == second.manifest
-    assert fleet.topics() == {"a": 3, "b": 2}
-
-    fleet.landing.snapshot("live", "b", 4, topics("only"), scope_id="id-b")
-    third = fleet.run(only=("live",))
-    assert third.manifest.tables["snapshot_raw"].rows == 11
-    assert third.manifest.owed == {"capacity": ALL}
-    assert third.manifest.tables["capacity"] == second.manifest.tables["capacity"]
-    assert len(fleet.read("live")) == 5
-    assert fleet.run(only=("live",)).made == ()
-    fourth = fleet.run()
-    assert fleet.topics() == {"a": 4, "b": 1}
-    assert fourth.manifest.owed == {}
-
-    fleet.code = "2"
-    assert fleet.run().clusters is ALL
-    assert fleet.started == 6
+    clusters = [{"name": name} for name in "abc"]
+    fleet.landing.register(0, clusters=clusters)
+    for name in "abc":
+        fleet.landing.snapshot("live", name, 1, topics("x", "y"), scope_id=f"id-{name}")
+    fleet.landing.audit("l", 1, [*LINES[:3], b"{not json"])
+    first = _first(fleet)
+    _one_cluster_and_what_a_dead_build_left(fleet, clusters, first)
+    _a_waiver_ends(fleet)
 
 
-def _fails(fleet: Fleet) -> None:
-    """A snapshot lands, and a dataset fails after others have been written."""
-
-    def broken(frames: Frames, context: Context) -> DataFrame:
-        return owner(frames, context).unionAll(owner(frames, context))
-
-    fleet.landing.snapshot("live", "a", 3, topics("1", "2", "3", "4"), scope_id="id-a")
-    fleet.datasets = (Dataset("capacity", ("live",), broken), *DATASETS[1:])
-    with pytest.raises(StorageError, match='capacity: two rows have the same .*"cluster":"a"'):
-        fleet.run()
-    fleet.datasets = DATASETS
-
-
-@pytest.mark.spark
-def test_a_first_build_that_fails_leaves_nothing_behind(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """What Spark says reaches the user in one line; rows of that build are not there twice."""
-
-    def broken(frames: Frames, context: Context) -> DataFrame:
-        return owner(frames, context).withColumn(
-            "cost", F.raise_error(F.lit("boom\nmore")).cast("double")
-        )
-
-    fleet = Fleet(spark, tmp_path, (Dataset("capacity", ("live",), broken), *DATASETS[1:]))
-    fleet.landing.register(0, clusters=[{"name": "a"}])
-    fleet.landing.snapshot("live", "a", 1, topics("x"), scope_id="id-a")
-    with pytest.raises(StorageError, match="table capacity cannot be made: .*boom") as caught:
-        fleet.run()
-    assert "\n" not in caught.value.message
+def _first(fleet: Fleet) -> Manifest:
+    """A table that breaks its own rules leaves no build. Then each record comes thrice, by
+    overlapping files and by a topic, and each file is listed twice."""
+    fleet.datasets = (Dataset(GOLD, ("live",), _doubled), *DATASETS[1:])
+    with pytest.raises(StorageError, match=rf'{GOLD}: two rows have the same .*"cluster":"'):
+        fleet.run(max_corrupt=0.9)
     assert manifest.current(fleet.objects) is None
-    fleet.datasets = DATASETS
-    fleet.landing.audit("l", 1, log("l", [("intent", "r", step("x"))]))
-    made = fleet.run()
-    assert made.manifest.tables["snapshot_raw"].rows == 1
-    assert fleet.topics() == {"a": 1}
+
+    fleet.datasets = (*DATASETS, *EVENTS)
+    fleet.landing.audit("l", 2, LINES[1:4])
+    result = fleet.run(max_corrupt=0.9, follow=brought(LINES[:4]))
+    first = result.manifest
+    assert result.clusters is ALL
+    assert fleet.sizes() == {"a": 2, "b": 2, "c": 2}
+    assert fleet.waived() == {"a", "b", "c"}
+    assert sorted(row["seq"] for row in fleet.read("event")) == [1, 2, 3, 4]
+    wanted = {"snapshot_raw": 6, "snapshot": 3, "live": 6, "quarantine": 1, "event_conflict": 0}
+    assert {name: first.tables[name].rows for name in wanted} == wanted
+    assert first.as_of == "2026-01-01T01:00:00+00:00"
+    assert {row["_build"] for row in fleet.read("snapshot_raw")} == {first.build}
+
+    fleet.datasets, started = DATASETS, fleet.started
+    again = fleet.run()
+    assert (again.made, again.manifest, fleet.started) == ((), first, started)
+    return first
 
 
-@pytest.mark.spark
-def test_too_much_that_is_corrupt_fails_the_build(spark: SparkSession, tmp_path: Path) -> None:
-    """The command line's share counts instead of the register's."""
-    fleet = Fleet(spark, tmp_path)
-    fleet.landing.register(0, clusters=[{"name": "a"}])
-    fleet.landing.audit("l", 1, [b"{not json", *log("l", [("intent", "r", step("x"))])])
-    with pytest.raises(KafkaformError, match="audit/l/000000000001"):
-        fleet.run()
-    assert fleet.run(max_corrupt=0.9).manifest.tables["quarantine"].rows == 1
+def _doubled(frames: Frames, context: Context) -> DataFrame:
+    return sizes(frames, context).unionAll(sizes(frames, context))
+
+
+def _one_cluster_and_what_a_dead_build_left(
+    fleet: Fleet, clusters: list[dict[str, str]], first: Manifest
+) -> None:
+    """A build dies between its manifest and the note that it is the current one. What a topic
+    brought to it is new to the next build, which makes the rows of two clusters alone."""
+    fleet.landing.register(2, clusters=clusters)
+    fleet.landing.snapshot("live", "a", 2, topics("x", "z", "zz"), scope_id="id-a")
+    fleet.dies = True
+    with pytest.raises(Died):
+        fleet.run(follow=brought(LINES[4:]))
+    assert fleet.given == {"live": {"a", "b"}, GOLD: {"a", "b"}}
+    assert manifest.current(fleet.objects) == first
+    assert fleet.sizes() == {"a": 2, "b": 2, "c": 2}
+    (dead,) = manifest.died(fleet.objects, first.build)
+    assert dead in {each.build for each in manifest.builds(fleet.objects)}
+
+    fleet.dies = False
+    second = fleet.run()
+    assert second.clusters == {"a", "b"}
+    assert fleet.given == {"live": {"a", "b"}, GOLD: {"a", "b"}}
+    assert fleet.sizes() == {"a": 3, "b": 2, "c": 2}
+    assert {name: second.manifest.tables[name].rows for name in ("snapshot_raw", GOLD)} == {
+        "snapshot_raw": 9,
+        GOLD: 3,
+    }
+    left = {each.build for each in manifest.builds(fleet.objects)}
+    assert left == {first.build, second.manifest.build}
+    old = Store(fleet.spark, str(fleet.root)).read(GOLD, first.tables[GOLD].version)
+    assert [row["message"] for row in old.collect()] == ["2", "2", "2"]
+
+
+def _a_waiver_ends(fleet: Fleet) -> None:
+    """On the next day one cluster's snapshot lands, and the waivers of all have ended. What
+    `--only` leaves out is owed, and made up for though nothing new has landed."""
+    before = fleet.read(GOLD)
+    fleet.landing.snapshot("live", "b", 30, topics("only"), scope_id="id-b")
+    third = fleet.run(only=("cluster",)).manifest
+    assert third.owed == {GOLD: ALL, "live": ALL}
+    assert (fleet.read(GOLD), third.tables["snapshot_raw"].rows) == (before, 10)
+    assert fleet.run(only=("cluster",)).made == ()
+    fourth = fleet.run().manifest
+    assert (fleet.sizes(), fleet.waived(), fourth.owed) == ({"a": 3, "b": 1, "c": 2}, set(), {})

@@ -9,14 +9,25 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kafkaform.core import foreign
 from kafkaform.core.errors import StorageError
 from kafkaform.fleet import gold
-from kafkaform.fleet.exports import Sheet, as_csv, as_json, as_table, jsonable, text, write_csv
+from kafkaform.fleet.cells import cell, rows_of
+from kafkaform.fleet.exports import (
+    INTERNAL,
+    Sheet,
+    as_csv,
+    as_json,
+    as_table,
+    jsonable,
+    text,
+    write_csv,
+)
 from kafkaform.fleet.gold import Gold
 from kafkaform.fleet.tables import GOLD, TABLES
 from kafkaform.render import text as render_text
@@ -38,6 +49,7 @@ HOSTILE = (
     "a\u202eb",
     "a\nb",
     '"quoted", too',
+    "back\\slash",
     "##[error]x",
 )
 EAST = timezone(timedelta(hours=3))
@@ -117,9 +129,44 @@ def test_files(tmp_path: Path) -> None:
     assert len(rows) == 40
     assert [row["key"] for row in rows] == sorted(f"'=k{n}" for n in range(40))
     assert tuple(rows[0]) == TABLES["drift"].names
+    _only_what_people_read(out)
     before = [path.read_bytes() for path in paths]
     again = write_csv(Gold(gold.current(str(tmp_path / "root"))), out, "fleet")
     assert [path.read_bytes() for path in again] == before
+
+
+def _only_what_people_read(out: Path) -> None:
+    """No column that only the next build needs, and operations in words."""
+    (first, *_) = csv.DictReader((out / "fleet-unused_topics.csv").open(newline=""))
+    internal = INTERNAL["unused_topics"]
+    assert internal < set(TABLES["unused_topics"].names)
+    assert set(first) == set(TABLES["unused_topics"].names) - internal
+    (row,) = csv.DictReader((out / "fleet-effective_permissions.csv").open(newline=""))
+    assert (row["effective"], row["deny"]) == ("Read", "")
+
+
+@given(st.lists(st.text(max_size=12) | st.sampled_from(HOSTILE) | st.none(), min_size=1))
+@example(["back\\slash"])
+@example(['quo"ted'])
+@example(["##[x]"])
+def test_a_batch_gives_the_same_cells(values: list[str | None]) -> None:
+    """Column by column as one by one, whatever is in the texts."""
+    count = len(values)
+    moment = datetime(2026, 1, 2, 3, 4, 5, 6, UTC)
+    columns = {
+        "text": pa.array(values, pa.string_view()),
+        "list": pa.array([values[n:] or None for n in range(count)], pa.list_(pa.string_view())),
+        "map": pa.array([{str(v): v} for v in values], pa.map_(pa.string(), pa.string())),
+        "number": pa.array([-1.5, *[None] * (count - 1)]),
+        "flag": pa.array([None, *[True] * (count - 1)], pa.bool_()),
+        "time": pa.array([moment, *[None] * (count - 1)], pa.timestamp("us", "UTC")),
+        "day": pa.array([moment.date(), *[None] * (count - 1)], pa.date32()),
+        "deny_mask": pa.array([24] * count, pa.int32()),
+    }
+    batch = pa.record_batch(columns)
+    found = [[str("" if v is None else v) for v in row] for row in rows_of(batch)]
+    rows = (row.values() for row in gold.plain(batch))
+    assert found == [[*map(cell, own), "Read, Write"] for *own, _ in rows]
 
 
 def test_files_are_masked(tmp_path: Path) -> None:

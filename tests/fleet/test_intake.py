@@ -15,12 +15,12 @@ from kafkaform.audit.event import MEMBERS as LOG_MEMBERS
 from kafkaform.audit.event import decode
 from kafkaform.audit.line import digest, last_members
 from kafkaform.core.errors import KafkaformError
+from kafkaform.core.folder import Folder
 from kafkaform.core.landing import FORMAT, STATE, LandedRow, Meta
-from kafkaform.fleet.intake import BRONZE, Stamp, ready, take_in
+from kafkaform.fleet.intake import BRONZE, Stamp, Write, ready, take_in
 from kafkaform.fleet.lines import KINDS, MEMBERS
 from kafkaform.fleet.tables import TABLES
 from kafkaform.inventory.landing import land, land_register
-from kafkaform.inventory.place import Folder
 
 from .frames import frame
 from .landings import (
@@ -38,7 +38,7 @@ from .landings import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 spark_only = pytest.mark.spark
 
@@ -160,12 +160,22 @@ def landing(tmp_path_factory: pytest.TempPathFactory) -> Landing:
     return made
 
 
+def into(new: dict[str, DataFrame]) -> Write:
+    """Keeps what is to be written."""
+
+    def write(table: str, rows: DataFrame) -> DataFrame:
+        return new.setdefault(table, rows)
+
+    return write
+
+
 @pytest.fixture(scope="module")
 def taken(spark: SparkSession, landing: Landing) -> Tables:
     """Files in disorder, and some named twice, which changes nothing."""
     files = list(ready(landing.files(), ()))
     random.Random(2).shuffle(files)
-    new = take_in(spark, str(landing.root), files + files[:9], STAMP, 1.0, {})
+    new: dict[str, DataFrame] = {}
+    take_in(spark, str(landing.root), files + files[:9], STAMP, 1.0, {}, into(new))
     assert set(new) == set(BRONZE)
     assert all(tuple(new[name].columns) == TABLES[name].names for name in BRONZE)
     return {name: collected(rows) for name, rows in new.items()}
@@ -305,7 +315,7 @@ def test_too_many_bad_lines_stop_the_build(spark: SparkSession, landing: Landing
     """The message names the worst file and the share."""
     files = [f for f in ready(landing.files(), ()) if "/sound/" in f or "/bad/" in f]
     with pytest.raises(KafkaformError, match="audit/sound/000000000004-") as caught:
-        take_in(spark, str(landing.root), files, STAMP, 0.5, {})
+        take_in(spark, str(landing.root), files, STAMP, 0.5, {}, into({}))
     assert "0.5" in caught.value.message
     assert "max_corrupt" in caught.value.advice
 
@@ -332,6 +342,7 @@ def test_what_a_topic_brought_is_set_aside_once(spark: SparkSession) -> None:
             spark, "quarantine", [known | {"_build": "b0", "_ingested_at": moment(0)}]
         ),
     }
-    new = take_in(spark, "nowhere", (), STAMP, 0.0, bronze)
+    new: dict[str, DataFrame] = {}
+    take_in(spark, "nowhere", (), STAMP, 0.0, bronze, into(new))
     found = [(r["source"], r["position"], r["text"]) for r in collected(new["quarantine"])]
     assert sorted(found) == [("topic", 0, "{"), ("topic", 2, "{")]

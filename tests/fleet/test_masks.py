@@ -6,12 +6,15 @@ from dataclasses import replace
 from itertools import product
 from random import Random
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kafkaform.fleet.access_bits import ASKED, BITS, given_by, mask_of
-from kafkaform.fleet.covering import reach
-from kafkaform.fleet.masks import pattern_masks, resource_masks, shadows
-from kafkaform_providers.kafka import acls as provider
+from kafkaform.fleet.access_bits import ASKED, BITS, given_by, mask_of, words
+from kafkaform.fleet.aclarrays import stretches
+from kafkaform.fleet.covering import ints, reach
+from kafkaform.fleet.masks import pairs, pattern_masks, resource_masks, shadows
 from kafkaform_providers.kafka import rights
 from kafkaform_providers.kafka.access import Access, fits, index
 from kafkaform_providers.kafka.acls import Acl, acl_of_key
@@ -22,18 +25,20 @@ from tests.fleet.access_worlds import (
     STRANGER,
     acl,
     covers,
-    names_of,
     table,
     verdict,
     worlds,
 )
 
 
-def test_bits_are_the_protocols_codes() -> None:
-    """Stored numbers do not move, and every operation that Kafka has is among them."""
-    assert dict(BITS) == provider.OPERATIONS
+def test_bits_stay_what_they_are() -> None:
+    """Tables of earlier builds hold them, and every operation that Kafka has is among them."""
+    assert dict(BITS) == {
+        **{"All": 2, "Read": 3, "Write": 4, "Create": 5, "Delete": 6, "Alter": 7, "Describe": 8},
+        **{"ClusterAction": 9, "DescribeConfigs": 10, "AlterConfigs": 11, "IdempotentWrite": 12},
+        **{"CreateTokens": 13, "DescribeTokens": 14, "TwoPhaseCommit": 15},
+    }
     assert {BITS[name] for name in rights.OPERATIONS.values()} == set(rights.OPERATIONS)
-    assert dict(ASKED) == provider.SUPPORTED
 
 
 @pytest.mark.parametrize("permission", ["Allow", "Deny"])
@@ -44,7 +49,7 @@ def test_an_acls_bits_are_the_operations_that_it_fits(operation: str, permission
     mask = given_by(operation, permission)
     asked = [name for name in BITS if name != "All"]
     assert [name for name in asked if fits(one, name)] == [
-        name for name in names_of(mask) if name != "All"
+        name for name in words(mask) if name != "All"
     ]
 
 
@@ -146,6 +151,38 @@ def test_the_order_of_acls_changes_nothing() -> None:
     assert rows() == rows()
 
 
+def test_large_clusters_are_worked_on_in_pieces() -> None:
+    """Rows about patterns and what is shadowed are the same, few pairs at a time."""
+    for world in worlds(seed=6, count=60):
+        acls = table(world.acls)
+        if world.acls:
+            assert pattern_masks(acls, most=3).equals(pattern_masks(acls))
+            assert shadows(acls, most=3).equals(shadows(acls))
+
+
+@given(st.lists(st.integers(0, 9)), st.integers(1, 20))
+def test_pieces_are_no_larger_than_they_must_be(count: list[int], most: int) -> None:
+    """They follow each other, and more than the limit is in one only because of its last part."""
+    pieces = list(stretches(ints(count), most))
+    assert [n for first, end in pieces for n in range(first, end)] == list(range(len(count)))
+    assert all(sum(count[first : end - 1]) < most for first, end in pieces)
+
+
+def test_pairs_are_counted_without_being_made() -> None:
+    """Every ACL of each pattern with every resource that it covers."""
+    patterns = pa.table(
+        {
+            "resource_type": ["Topic"] * 3,
+            "name": ["a", "*", "ab"],
+            "pattern_type": ["Prefixed", "Literal", "Literal"],
+            "acls": [2, 1, 5],
+        }
+    )
+    names = pa.table({"resource_type": ["Topic"] * 4, "name": ["a", "ab", "b", "*x"]})
+    assert pairs(patterns, names) == 2 * 2 + 3 + 5
+    assert pairs(patterns.slice(0, 0), names) == pairs(patterns, names.slice(0, 0)) == 0
+
+
 def test_an_empty_cluster_and_one_without_resources() -> None:
     """No resource gives no row; a resource without ACLs gives one, for everybody."""
     asking = table([], [("Topic", "User:*")])
@@ -157,6 +194,19 @@ def test_an_empty_cluster_and_one_without_resources() -> None:
         0,
         False,
     )
+
+
+def test_a_row_for_acls_that_are_elsewhere_closes_what_they_are_about() -> None:
+    """It gives nothing, is named nowhere, and leaves the rest open."""
+    (elsewhere,) = table(
+        [Acl("User:*", "*", "Read", "Allow", "Topic", "a", "Prefixed")]
+    ).to_pylist()
+    asking = table([], [("Topic", "User:*")])
+    other = pa.Table.from_pylist([{**elsewhere, "operation": None, "key": None}], asking.schema)
+    names = table([Acl("", "", "", "", "Topic", name, "") for name in ("ab", "b")])
+    rows = resource_masks(pa.concat_tables([asking, other]), names).to_pylist()
+    told = {row["name"]: (row["allow"], row["covered"], row["via"]) for row in rows}
+    assert told == {"ab": (0, True, []), "b": (0, False, [])}
 
 
 def test_without_what_is_shadowed_every_decision_is_the_same() -> None:
@@ -232,4 +282,4 @@ def test_what_shadows_what(narrow: str, wide: str, reason: str | None) -> None:
 
 
 def test_names_of_a_mask_are_its_operations() -> None:
-    assert names_of(mask_of(["Write", "Read", "Read"])) == ("Read", "Write")
+    assert words(mask_of(["Write", "Read", "Read"])) == ("Read", "Write")

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from itertools import product
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import pyspark.sql.functions as F
 import pytest
 
+from kafkaform.cli import fleetpermissions
+from kafkaform.cli.fleetpermissions import Ask, by_resource
+from kafkaform.cli.fleetrun import Spark
 from kafkaform.core.errors import UsageError
-from kafkaform.fleet.access_bits import ASKED, asked_of, operation_of, resource_of
+from kafkaform.core.progress import silent
+from kafkaform.fleet import masks
+from kafkaform.fleet.access_bits import ASKED, asked_of, operation_of, principal_of, resource_of
 from kafkaform.fleet.dataset import Context
-from kafkaform.fleet.permissions import build, expand
+from kafkaform.fleet.permissions import build, expand, worded
+from kafkaform.fleet.permitted import COLUMNS, KEPT, KEY, Only
+from kafkaform.fleet.permitted import worded as in_words
 from kafkaform.fleet.register import Register
 from kafkaform.fleet.tables import TABLES
 from kafkaform.fleet.whocan import acls_in
@@ -31,6 +42,7 @@ from tests.fleet.access_worlds import (
     worlds,
 )
 from tests.fleet.frames import frame
+from tests.fleet.lake import publish
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +51,7 @@ pytestmark = pytest.mark.spark
 
 CONTEXT = Context(Register(), datetime(2026, 3, 1, tzinfo=UTC), "b1")
 WORLDS = worlds(seed=7, count=150)
+EVERYTHING = Only()
 Row = dict[str, Any]
 
 
@@ -61,7 +74,13 @@ def built(frames: Mapping[str, DataFrame]) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def expanded(frames: Mapping[str, DataFrame]) -> list[Row]:
-    return rows(expand(frames))
+    return expansion(frames)
+
+
+def expansion(
+    frames: Mapping[str, DataFrame], only: Only = EVERYTHING, most: int = masks.PAIRS
+) -> list[Row]:
+    return rows(worded(expand(frames, only, most)))
 
 
 def rows(frame: DataFrame) -> list[Row]:
@@ -213,7 +232,7 @@ def test_a_part_of_the_expansion_is_as_in_the_whole(
     has a row even where no ACL names him."""
     busy = max(WORLDS, key=lambda world: len(world.acls)).name
     whole = keyed(expanded)
-    one = keyed(rows(expand(frames, principal="User:u", cluster=busy)))
+    one = keyed(expansion(frames, Only(busy, "User:u")))
     assert (
         one.items()
         >= {
@@ -225,7 +244,7 @@ def test_a_part_of_the_expansion_is_as_in_the_whole(
     resources = {(r["resource_type"], r["resource"]) for r in expanded if r["cluster"] == busy}
     assert {(row["resource_type"], row["resource"]) for row in one.values()} == resources
     assert {row["principal"] for row in one.values()} == {"User:u"}
-    some = keyed(rows(expand(frames, resource="topic/abc")))
+    some = keyed(expansion(frames, Only(resource="topic/abc")))
     assert (
         some.items()
         >= {
@@ -236,6 +255,67 @@ def test_a_part_of_the_expansion_is_as_in_the_whole(
     )
     # It is told of clusters that have no such topic too.
     assert {row["cluster"] for row in some.values()} == {world.name for world in WORLDS}
+    begun = keyed(expansion(frames, Only(resource="topic/a*")))
+    assert begun == {
+        key: row
+        for key, row in whole.items()
+        if row["resource_type"] == "Topic" and row["resource"].startswith("a")
+    }
+
+
+def test_a_large_cluster_is_cut_by_principals(
+    frames: Mapping[str, DataFrame], expanded: list[Row]
+) -> None:
+    """With a limit that nearly all clusters are over, the rows are the same, each once, and the
+    ACLs of principals that are elsewhere close a resource as before."""
+    some = [world.name for world in WORLDS[:40]]
+    of_some = {name: frame.where(F.col("cluster").isin(some)) for name, frame in frames.items()}
+    expected = keyed([row for row in expanded if row["cluster"] in some])
+    assert keyed(expansion(of_some, most=2)) == expected
+
+
+def test_operations_in_words_are_the_bits(expanded: list[Row]) -> None:
+    """Spark words them as Python does."""
+    for row in expanded:
+        assert in_words(row) == row
+    assert tuple(expanded[0]) == KEPT
+
+
+def test_the_command_expands_what_a_build_has(
+    spark: SparkSession,
+    expanded: list[Row],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To the screen, as CSV and as Parquet the same rows; too many for a screen need a file."""
+    two = sorted(WORLDS, key=lambda world: len(world.acls))[-2:]
+    live = [row for world in two for row in world.live()]
+    publish(tmp_path, "b-1", {"live": live, "cluster": [world.cluster() for world in two]})
+    monkeypatch.setattr(fleetpermissions, "_session", lambda _: nullcontext(spark))
+
+    def told(form: str, out: Path | None = None) -> str:
+        only = Only(two[0].name, resource="topic/a*")
+        return by_resource(Ask(str(tmp_path), only, form, out), Spark(), silent)
+
+    wanted = (two[0].name, "Topic")
+    expected = sorted(
+        tuple(row[name] for name in TABLES["effective_permissions"].key)
+        for row in expanded
+        if (row["cluster"], row["resource_type"]) == wanted and row["resource"].startswith("a")
+    )
+    found = json.loads(told("json"))["rows"]
+    assert [tuple(row[name] for name in KEY) for row in found] == expected != []
+    told("csv", tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_bytes().decode() == told("csv")
+    told("parquet", tmp_path / "p")
+    made = [row.asDict() for row in spark.read.parquet(str(tmp_path / "p")).collect()]
+    assert {name: tuple(kept[name] for name in COLUMNS) for name, kept in keyed(made).items()} == {
+        name: tuple(row[name] for name in COLUMNS) for name, row in keyed(found).items()
+    }
+    monkeypatch.setattr(fleetpermissions, "SCREENFUL", len(expected) - 1)
+    with pytest.raises(UsageError, match="more than") as error:
+        told("table")
+    assert "--out" in error.value.advice
 
 
 def test_super_users_can_do_everything(built: list[Row], expanded: list[Row]) -> None:
@@ -275,3 +355,10 @@ def test_what_names_no_resource_or_operation_is_refused() -> None:
     with pytest.raises(UsageError, match="never asks") as error:
         operation_of("Write", "Group")
     assert "Read, Delete" in error.value.advice
+    assert principal_of("User:a:b") == "User:a:b"
+    for text in ("ci", ":ci", "User:", ""):
+        with pytest.raises(UsageError, match="no principal") as error:
+            principal_of(text)
+    with pytest.raises(UsageError) as error:
+        principal_of("ci")
+    assert error.value.advice == "Write TYPE:NAME, like User:ci."

@@ -60,7 +60,7 @@ ATTRIBUTED = [
     | {"path": "q", "before": None, "after": "x", "window_start": at(0), "window_end": at(6)}
     | {"verdict": "out_of_band", "event_id": ""},
     TOPIC
-    | {"path": "", "before": "there", "after": None, "window_start": at(12)}
+    | {"path": "", "before": "present", "after": "absent", "window_start": at(12)}
     | {"window_end": at(18), "verdict": "out_of_band", "event_id": ""},
 ]
 CHANGE = {"path": "p", "before": "1", "after": "9", "sensitive": False}
@@ -172,6 +172,12 @@ def test_what_hides_behind_a_query_is_refused_too(tables: Gold, sql: str) -> Non
         ("select clustr from drift", "no column clustr", "Did you mean cluster?"),
         ("select d.nope from drift d", "no column d.nope", "drift has cluster, kind"),
         ("select frist_seen from drift", "no column frist_seen", "Did you mean first_seen?"),
+        (
+            "select 1 from drift where kind = topic",
+            "no column topic",
+            "single quotes: 'topic'. drift",
+        ),
+        ("select cluster from drift where x = 1", "no column x", "'x'. drift has"),
         ("selec 1", "only queries", "SELECT"),
         ("select 1 +", "cannot be run", "DataFusion"),
         ("select cast(cluster as int) from drift", "Cannot cast", ""),
@@ -204,6 +210,22 @@ def told(sheet: Sheet) -> list[tuple[float, str, str, str | None, str | None, st
     return [((row["at"] - NOW) / HOUR, *(row[name] for name in names)) for row in rows]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [
+        ("absent", "present", "appeared"),
+        ("present", "absent", "gone"),
+        ("present", "present", "replaced"),
+    ],
+)
+def test_an_object_comes_and_goes(before: str, after: str, what: str) -> None:
+    """In the words that `change_attribution` has for an object as a whole."""
+    row = dict.fromkeys(("actor", "run", "commit")) | ATTRIBUTED[-1]
+    row |= {"before": before, "after": after}
+    (entry,) = answers.timeline((), (row,), ())
+    assert entry.what == what
+
+
 def test_history_is_one_line_of_time(tables: Gold) -> None:
     """Snapshots, attribution and events of one object, each change once, at the best time."""
     failed = "failed: POLICY_VIOLATION"
@@ -214,7 +236,7 @@ def test_history_is_one_line_of_time(tables: Gold) -> None:
         (4, "update", "password", "(sensitive)", "(sensitive)", failed),
         (6, "changed", "q", None, "x", "OUT OF BAND"),
         (12, "changed", "q", "x", None, "not judged"),
-        (18, "gone", "", "there", None, "OUT OF BAND"),
+        (18, "gone", "", "present", "absent", "OUT OF BAND"),
         (20, "create", "", None, None, "applied, in no snapshot yet"),
     ]
 
@@ -240,6 +262,9 @@ def test_history_since(tables: Gold) -> None:
         18,
         20,
     ]
+    # NOW is that capture; a table without any row would look as if nothing were known.
+    late = answers.history(tables, "a", "topic/orders", -99 * HOUR)
+    assert [row[0] for row in told(late)] == [20]
 
 
 @pytest.mark.parametrize(
@@ -287,8 +312,16 @@ def intervals(states: list[Mapping[str, str] | None]) -> list[dict[str, Any]]:
         if now is not None and (not rows or rows[-1]["valid_to"] is not None):
             before = at(hour - 1) if hour else None
             rows.append({"attrs": now, "seen_before": before, "valid_from": at(hour)})
-            rows[-1] |= {"valid_to": None, "deleted": False}
+            rows[-1] |= {"valid_to": None, "deleted": False, "known_until": at(len(states))}
     return rows
+
+
+def test_an_apply_that_no_snapshot_shows() -> None:
+    """Only after the last snapshot may one still show it."""
+    shown = intervals([{"p": "1"}, {"p": "1"}])
+    events = [event(1, -5, "applied"), event(2, 1, "applied"), event(3, 9, "applied")]
+    marks = [entry.mark for entry in answers.timeline(shown, (), events) if entry.run]
+    assert marks == [answers.UNSEEN, answers.UNSEEN, "applied, in no snapshot yet"]
 
 
 def test_intervals_against_an_oracle() -> None:

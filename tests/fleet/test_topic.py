@@ -4,100 +4,40 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from uuid import uuid4
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from kafkaform import __version__
+from kafkaform.cli.commands.fleet import INCOMPLETE
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.value import FrozenMap, SecretRef
+from kafkaform.core.folder import Folder as Objects
+from kafkaform.fleet import manifest
+from kafkaform.fleet.gold import Gold, current
 from kafkaform_providers.kafka.connect import native_config
-from kafkaform_providers.kafka.publishing import Entry, publish
 
-from ..kafka.cluster import eventually, login
-from .landings import collected, log, step
+from ..cli.folder import LOG, Folder
+from ..kafka.cluster import login
+from .copied import SETTINGS, Copy
+from .landings import Landing, collected, log, step
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from kafkaform.fleet.driver import Result
     from kafkaform.fleet.store import Store
     from kafkaform.fleet.topicsource import Reader
 
 pytestmark = pytest.mark.timeout(600)
 
-SECONDS = 30.0
-SETTINGS = "KAFKAFORM_TOPIC_SETTINGS"
 GOLDEN = Path(__file__).parent.parent / "cases" / "audit" / "golden.jsonl"
 LINEAGE, OTHER = "0d9c6f5e-lineage", "other"
 OTHERS = log(OTHER, [("intent", "r", step("t"))] * 10)
-
-
-class Copy:
-    """A topic with two partitions."""
-
-    def __init__(self, broker: Any) -> None:
-        self.broker, self.name = broker, f"copy-{uuid4().hex[:10]}"
-        self.native = native_config(login(broker, "admin"))
-        self.admin = AdminClient({**self.native, "log_level": 0})
-        for future in self.admin.create_topics([NewTopic(self.name, 2, 1)]).values():
-            future.result(SECONDS)
-        eventually(self.led, bool)
-
-    def led(self) -> bool:
-        """Whether both partitions can be read and written."""
-        reader = Consumer({**self.native, "group.id": "look", "log_level": 0})
-        try:
-            for number in (0, 1):
-                reader.get_watermark_offsets(TopicPartition(self.name, number), timeout=SECONDS)
-        except KafkaException:
-            return False
-        finally:
-            reader.close()
-        return True
-
-    def publish(self, lineage: str, lines: list[bytes]) -> None:
-        """As `audit publish --to-topic` does."""
-        password = SecretRef("env", "PASSWORD")
-        config = FrozenMap(
-            bootstrap_servers=(self.broker.bootstrap,),
-            security_protocol="SASL_PLAINTEXT",
-            sasl_mechanism="PLAIN",
-            sasl_username="admin",
-            sasl_password=password,
-        )
-        secrets: Any = {str(password): login(self.broker, "admin").password}
-        entries = (Entry(number, line) for number, line in enumerate(lines, 1))
-        publish("kafka", config, secrets, self.name, lineage, entries)
-
-    def disturb(self) -> None:
-        """Something else writes, too: what it takes back is not there, and its marks are no
-        records. Returns when the marks are there, which come after the answer."""
-        from kafkaform.fleet.topicsource import Reader
-
-        reader = Reader(self.name)
-        before = reader.latestOffset({}, ReadAllAvailable())
-        writer = Producer({**self.native, "transactional.id": self.name, "log_level": 0})
-        writer.init_transactions(SECONDS)
-        for value, keep in ((b"not ours", True), (b"taken back", False)):
-            writer.begin_transaction()
-            writer.produce(self.name, value, partition=0)
-            writer.flush(SECONDS)
-            (writer.commit_transaction if keep else writer.abort_transaction)(SECONDS)
-        eventually(
-            lambda: reader.latestOffset({}, ReadAllAvailable())["0"] - before["0"],
-            lambda records: records == 4,
-        )
-
-    def lose(self) -> None:
-        """All records are deleted, as a topic's retention does it."""
-        ends = [TopicPartition(self.name, number, -1) for number in (0, 1)]
-        for future in self.admin.delete_records(ends).values():
-            future.result(SECONDS)
 
 
 @pytest.fixture
@@ -105,14 +45,12 @@ def copy(broker: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Copy]:
     made = Copy(broker)
     monkeypatch.setenv(SETTINGS, json.dumps(made.native))
     yield made
-    for future in made.admin.delete_topics([made.name]).values():
-        future.result(SECONDS)
+    made.remove()
 
 
 @pytest.mark.spark
 def test_each_record_once(copy: Copy, spark: SparkSession, tmp_path: Path) -> None:
-    """Read, read again, more of it, a run that died between table and note, and records that were
-    lost before they were read."""
+    """Read, read again, and more of it. What others have written is kept as what it is."""
     from kafkaform.fleet.store import Store
 
     follow = Follow(copy, Store(spark, str(tmp_path)))
@@ -131,18 +69,8 @@ def test_each_record_once(copy: Copy, spark: SparkSession, tmp_path: Path) -> No
 
     copy.publish(OTHER, OTHERS[:3])
     more = follow("b3")
+    assert len(more) == len(first) + 3
     assert sorted(r["seq"] for r in more if r["_build"] == "b3") == [1, 2, 3]
-    note = follow.dies_before_the_last_note()
-    again = follow("b4")
-    assert note.exists()
-    assert sorted(r["origin"] for r in again) == sorted(r["origin"] for r in more)
-
-    copy.publish(OTHER, OTHERS)
-    copy.lose()
-    with pytest.raises(KafkaformError, match="deleted before they were read") as caught:
-        follow("b5")
-    assert copy.broker.admin_password not in str(caught.value)
-    assert "checkpoints" in caught.value.advice
 
 
 class Follow:
@@ -150,8 +78,7 @@ class Follow:
 
     def __init__(self, copy: Copy, store: Store) -> None:
         self.copy, self.store = copy, store
-        # Where a session starts with the variable set, Java and its workers have it from there.
-        store.spark.sparkContext.environment[SETTINGS] = os.environ[SETTINGS]
+        hand_over(store.spark)
 
     def __call__(self, build: str) -> list[dict[str, Any]]:
         """All rows of the table once the build has read the topic."""
@@ -161,15 +88,151 @@ class Follow:
         table = self.store.spark.read.format("delta").load(self.store.path("audit_raw"))
         return collected(table)
 
-    def dies_before_the_last_note(self) -> Path:
-        """As if the run had died when the rows were there, and the offsets were not noted."""
-        from kafkaform.fleet.topic import checkpoint
 
-        notes = Path(checkpoint(self.store.root, self.copy.name)) / "commits"
+def hand_over(spark: SparkSession) -> None:
+    """Where a session starts with the variable set, Java and its workers have it from there."""
+    spark.sparkContext.environment[SETTINGS] = os.environ[SETTINGS]
+
+
+# -- through the whole driver
+
+ONLY = ("event", "event_conflict")
+
+
+class Died(Exception):
+    """As a killed process: nothing that should come later happens."""
+
+
+def die() -> NoReturn:
+    raise Died
+
+
+class Home:
+    """A configuration that is applied, its log, and a root into which it goes by topic or file."""
+
+    def __init__(self, folder: Folder, copy: Copy) -> None:
+        self.folder, self.copy, self.topics = folder, copy, list[str]()
+        self.root = folder.path / "fleet"
+        self.landing = Landing(self.root / "landing")
+        self.landing.register(0, clusters=[{"name": "a"}])
+        self.landed = 0
+
+    def apply(self) -> None:
+        """One more topic is made, and the log is published."""
+        self.topics.append(f"t{len(self.topics)}")
+        self.folder.declare(*self.topics)
+        self.folder.done("apply", "-auto-approve")
+        self.folder.done("audit", "publish", "--to-topic", self.copy.name)
+
+    def land(self) -> None:
+        """What is new in the log lands as a segment, too."""
+        lines = (self.folder.path / LOG).read_bytes().splitlines()
+        self.landing.audit(self.lineage, self.landed + 1, lines[self.landed :])
+        self.landed = len(lines)
+
+    def command(self) -> str:
+        """`fleet run` in a process of its own, which finds its password as the configuration
+        says; all that it printed."""
+        words = ("fleet", "run", "--root", str(self.root), "--from-topic", self.copy.name, "--json")
+        only = (word for name in ONLY for word in ("--only", name))
+        known = {name: text for name, text in os.environ.items() if name != SETTINGS}
+        pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+        process = self.folder.process(*words, *only, env=known, **pipes)
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == INCOMPLETE, err
+        return str(out + err)
+
+    def run(self, spark: SparkSession, held: Callable[[], None] = lambda: None) -> Result:
+        """A build of little more than the lines, in this process."""
+        from kafkaform.fleet.datasets import DATASETS
+        from kafkaform.fleet.driver import Options, run
+        from kafkaform.fleet.topic import follower
+
+        options = Options(__version__, ("lineage",), follow=follower(self.copy.name), held=held)
+        return run(lambda _: spark, Objects(self.root), str(self.root), DATASETS, options)
+
+    def forgets_the_last_note(self) -> None:
+        """As if the run had died when the rows were there, and the offsets were not noted."""
+        notes = self.root / "checkpoints" / f"topic-{self.copy.name}" / "commits"
         last = max((p for p in notes.iterdir() if p.name.isdigit()), key=lambda p: int(p.name))
         for path in (last, last.with_name(f".{last.name}.crc")):
             path.unlink(missing_ok=True)
-        return last
+
+    @property
+    def lineage(self) -> str:
+        return str(self.folder.records()[0]["body"]["lineage"])
+
+    def told(self) -> list[str]:
+        """The events that there should be."""
+        records = (r for r in self.folder.records() if r["kind"] in ("intent", "outcome"))
+        return sorted(f"{self.lineage}/{record['seq']}" for record in records)
+
+    def events(self) -> list[str]:
+        """Those that there are."""
+        gold = Gold(current(str(self.root)))
+        assert gold.table("event_conflict").num_rows == 0
+        return sorted(row["event_id"] for row in gold.rows("select event_id from event"))
+
+    def lines(self) -> tuple[int, int]:
+        """How many were taken in, by topic and by file."""
+        sql = "select origin, count(*) as n from audit_raw group by origin"
+        found = {row["origin"]: row["n"] for row in Gold(current(str(self.root))).rows(sql)}
+        files = found.pop("file", 0)
+        assert set(found.values()) == {1}
+        return len(found), files
+
+    def files_with(self, text: str) -> list[Path]:
+        files = (path for path in self.root.rglob("*") if path.is_file())
+        return [path for path in files if text.encode() in path.read_bytes()]
+
+
+@pytest.fixture
+def home(
+    copy: Copy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Home]:
+    monkeypatch.setenv("ADMIN_PASSWORD", copy.broker.admin_password)
+    monkeypatch.chdir(tmp_path)
+    folder = Folder(tmp_path, f"{copy.name}.", copy.broker, copy.admin, capsys, monkeypatch)
+    folder.connect()
+    yield Home(folder, copy)
+    folder.clean()
+
+
+@pytest.mark.spark
+def test_a_build_has_each_event_once(home: Home, spark: SparkSession) -> None:
+    """New records; nothing new; a crash between rows and note; the same records by file, too; and
+    after records were lost, once the log itself has landed. The password is nowhere."""
+    hand_over(spark)
+    home.apply()
+    home.run(spark)
+    published = len(home.folder.records())
+    assert home.lines() == (published, 0)
+    assert home.run(spark).made == ()
+
+    home.apply()
+    with pytest.raises(Died):
+        home.run(spark, held=die)
+    home.forgets_the_last_note()
+    home.land()
+    last = home.run(spark)
+    assert home.landed > published
+    assert home.lines() == (home.landed, home.landed)
+
+    home.apply()
+    home.copy.lose()
+    with pytest.raises(KafkaformError, match="deleted before they were read") as caught:
+        home.run(spark)
+    assert "fleet snapshot" in caught.value.advice and "checkpoints" in caught.value.advice
+    assert manifest.current(Objects(home.root)) == last.manifest
+    secret = home.copy.broker.admin_password
+    assert not [value for _, value in spark.sparkContext.getConf().getAll() if secret in value]
+
+    home.land()
+    rmtree(home.root / "checkpoints")
+    home.apply()
+    assert secret not in home.command()
+    assert home.events() == home.told()
+    assert home.files_with(home.copy.name) and not home.files_with(secret)
 
 
 # -- without Spark
@@ -225,8 +288,10 @@ def test_what_cannot_be_read_is_told(copy: Copy, monkeypatch: pytest.MonkeyPatch
     reader = Reader(copy.name)
     end = reader.latestOffset({}, ReadAllAvailable())
     copy.lose()
-    with pytest.raises(TopicUnreadable, match="deleted before they were read"):
-        reader.partitions({}, end)
+    further = {number: offset + 1 for number, offset in end.items()}
+    for start, last in (({}, end), (further, end), ({**end, "2": 1}, end)):
+        with pytest.raises(TopicUnreadable, match="deleted before they were read, or it is"):
+            reader.partitions(start, last)
     assert list(reader.partitions(end, end)) == []
     with pytest.raises(TopicUnreadable, match="no-such-topic.*Unknown topic"):
         Reader("no-such-topic").initialOffset()

@@ -178,6 +178,11 @@ def test_a_question_that_makes_no_sense_is_refused() -> None:
         wanted("write", "group/g")
     with pytest.raises(UsageError, match="names no resource"):
         wanted("read", "orders")
+    with pytest.raises(UsageError, match="no single topic") as error:
+        wanted("read", "topic/orders.*")
+    assert "fleet permissions --resource 'topic/orders.*'" in error.value.advice
+    with pytest.raises(UsageError, match="no principal"):
+        wanted("read", "topic/orders", "ci")
 
 
 def test_it_needs_no_spark() -> None:

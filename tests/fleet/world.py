@@ -65,6 +65,7 @@ class World:
         names = range(clusters)
         data = {
             "format": landing.FORMAT,
+            "taken": taken,
             "clusters": [self._registered(number) for number in names],
             "states": [{"name": f"s{n:04}", "lineage": f"lineage-{n:04}"} for n in names],
             "owners": [

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.core.landing import FORMAT
 from kafkaform.core.value import SecretRef
+from kafkaform.fleet import conditions
 from kafkaform.fleet.register import (
     Cluster,
     Naming,
@@ -151,6 +155,20 @@ REGISTER = Register(
 )
 
 
+RULE = """rule "r" {{
+  severity = "low"
+  kind     = "{}"
+  where    = "{}"
+  message  = "m"
+}}
+"""
+NAMING = """naming {{
+  kind    = "{}"
+  pattern = "{}"
+}}
+"""
+
+
 def fleet(tmp_path: Path, text: str, *var: str) -> Fleet:
     path = tmp_path / "fleet.hcl"
     path.write_text(text, encoding="utf-8")
@@ -272,8 +290,25 @@ def test_variables_come_from_the_environment(
         ('owner "a" {\n}\nowner "a" {\n}', '3: owner "a" stands there twice'),
         ("rates {\n  topic = 1\n}", '1: rates needs "currency"'),
         ('rule "r" {\n  severity = "bad"\n}', '2: "severity" is one of'),
+        ('rule "r" {\n  source = "past"\n}', '2: "source" is one of live, desired'),
         ('rule "r" {\n  waiver {\n    until = "soon"\n  }\n}', "3: 'soon' is not a date"),
-        ('naming {\n  kind = "k"\n  pattern = "("\n}', "3: '(' is not a regular expression"),
+        (RULE.format("topics", "true"), '3: No object has the kind "topics"'),
+        (RULE.format("kafka_topics", "true"), 'Did you mean "kafka_topic"?'),
+        (
+            RULE.format("topic_*", "true").replace("message", 'source = "desired"\nmessage'),
+            '3: No object has the kind "topic_*"',
+        ),
+        (RULE.format("*", "attrs['x'"), '4: "where" cannot be read: ] is missing at character 10'),
+        (RULE.format("*", "owners = 'a'"), 'character 1.  Did you mean "owner"'),
+        (RULE.format("*", "key rlike '('"), "the pattern ( cannot be read"),
+        (RULE.format("*", "key"), "docs/fleet/register.md says"),
+        (2 * RULE.format("*", "true"), 'rule "r" stands there twice'),
+        (NAMING.format("k", "("), "3: '(' is not a regular expression: it cannot be read"),
+        (NAMING.format("k", "a"), '2: No object has the kind "k"'),
+        (NAMING.format("kafka_*", "a"), '2: No object has the kind "kafka_*"'),
+        (NAMING.format("kafka_topic", "(?P<a>x)"), "has (?P, which Java does not read"),
+        (NAMING.format("kafka_topic", r"\\p{Letter}"), "is not a regular"),
+        (NAMING.format("kafka_topic", r"\\p{Lx}"), "unknown property"),
         ("fleet {\n  root = \n}", "2: "),
     ],
 )
@@ -296,10 +331,29 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_the_example_is_sound() -> None:
-    """The one that the documentation leads to."""
+    """The one that the documentation leads to; the folders that it names are there."""
     found = read_fleet(EXAMPLE)
-    assert [entry.name for entry in found.clusters] == ["eu", "us"]
-    assert found.states[0].folder and (found.states[0].folder / "main.kf.hcl").is_file()
+    assert found.clusters and found.states and found.register.rules
+    for state in found.states:
+        assert state.folder is None or list(state.folder.glob("*.kf.hcl")), state.name
+
+
+def test_warnings_are_shown_and_nothing_loads_spark(tmp_path: Path) -> None:
+    """A secret on the command line, as typed: the snapshot is taken, and says so on stderr."""
+    text = 'variable "s" {\n  type = string\n  sensitive = true\n}\nfleet {\n  root = "r"\n}\n'
+    assert fleet(tmp_path, text, "s=Canary").warnings
+    code = (
+        "import atexit, runpy, sys; sys.argv[0] = 'kafkaform'; "
+        "atexit.register(lambda: print([m for m in ('pyspark', 'pandas') if m in sys.modules])); "
+        "runpy.run_module('kafkaform', run_name='__main__')"
+    )
+    words = ("fleet", "snapshot", "--file", str(tmp_path / "fleet.hcl"), "--var", "s=Canary")
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["[]"]), done.stderr
+    assert "Warning: --var says" in done.stderr and "Canary" not in done.stderr
+    assert list((tmp_path / "r/landing/register").iterdir())
 
 
 def test_the_documentation_names_everything() -> None:
@@ -309,3 +363,13 @@ def test_the_documentation_names_everything() -> None:
         assert f"## {name}" in text or f"`{name} {{" in text, name
         for argument in block.attributes:
             assert f"`{argument}`" in text, (name, argument)
+    for word in (*conditions.COLUMNS, *conditions.CASTS, *conditions.COMPARISONS):
+        assert f"`{word}`" in text, word
+    for word in conditions.FUNCTIONS:
+        assert f"`{word}`" in text or f"`{word}(" in text, word
+
+
+def test_the_rule_of_the_documentation_is_sound(tmp_path: Path) -> None:
+    text = (EXAMPLE.parents[2] / "docs/fleet/register.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```hcl\n(.*?)```", text, re.DOTALL)
+    assert len(fleet(tmp_path, example).register.rules) == 1

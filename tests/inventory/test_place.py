@@ -15,10 +15,11 @@ from uuid import uuid4
 import pytest
 
 from kafkaform.core.errors import StorageError
+from kafkaform.core.folder import Folder
 from kafkaform.core.landing import LIVE, LandedRow, Meta
-from kafkaform.core.objects import Exists
+from kafkaform.core.objects import Changed, Exists
 from kafkaform.inventory import landing
-from kafkaform.inventory.place import Folder, Place, open_place
+from kafkaform.inventory.place import Place, open_place
 
 META = Meta(LIVE, "eu", "s1", "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z", True, scope_id="x")
 ROWS = tuple(LandedRow("kafka_topic", name, {"name": name}) for name in ("a", "b"))
@@ -94,6 +95,56 @@ def test_links_are_not_written_through(tmp_path: Path) -> None:
     assert victim.read_bytes() == b"theirs" and names(outside) == ["victim"]
 
 
+def test_a_file_is_replaced_and_removed(tmp_path: Path) -> None:
+    """Over the version that was read and no other; a file that is gone is not missed. Half a file
+    is never seen, nor left."""
+    place = Folder(tmp_path)
+    first = place.create("builds/current", b"b-1")
+    second = place.replace("builds/current", b"b-2", first)
+    assert (found := place.read("builds/current")) and (found.data, found.version) == (
+        b"b-2",
+        second,
+    )
+    for version in (first, ""):
+        with pytest.raises(Changed) as refused:
+            place.replace("builds/current", b"b-3", version)
+        assert refused.value.found == found
+    place.delete("builds/current")
+    place.delete("builds/current")
+    place.delete("nothing/at/all")
+    with pytest.raises(Changed) as refused:
+        place.replace("builds/current", b"b-3", second)
+    assert refused.value.found is None and names(tmp_path / "builds") == []
+
+
+def test_who_may_read_it(tmp_path: Path) -> None:
+    """The owner alone, or whom the umask lets."""
+    before = os.umask(0o022)
+    try:
+        for shared in (False, True):
+            Folder(tmp_path / str(shared), shared=shared).create("a/b", b"x")
+    finally:
+        os.umask(before)
+    paths = [tmp_path / name / part for name in ("False", "True") for part in ("", "a", "a/b")]
+    modes = [path.stat().st_mode & 0o777 for path in paths]
+    assert modes == [0o700, 0o700, 0o600, 0o755, 0o755, 0o644]
+
+
+def test_a_folder_that_cannot_be_listed_is_not_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a place that nobody may look into would have nothing."""
+    place = Folder(tmp_path)
+    place.create("a/b", b"x")
+
+    def locked(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "scandir", locked)
+    with pytest.raises(StorageError, match="cannot list: .*permission denied"):
+        place.names("a")
+
+
 def test_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a file system that has none a file is still made once, and nothing else is left."""
 
@@ -161,7 +212,7 @@ def test_no_name_leads_elsewhere(name: str, tmp_path: Path) -> None:
 KILLED = """
 import os, sys
 from kafkaform.inventory import landing
-from kafkaform.inventory.place import Folder
+from kafkaform.core.folder import Folder
 from pathlib import Path
 from tests.inventory.test_place import META, ROWS
 call, number = sys.argv[2], int(sys.argv[3])

@@ -17,10 +17,10 @@ from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import StorageError
+from kafkaform.core.folder import Folder
 from kafkaform.core.head import Head
 from kafkaform.core.value import FrozenMap
 from kafkaform.inventory import segments
-from kafkaform.inventory.place import Folder
 from kafkaform.inventory.segments import land_log
 from kafkaform.state.backends.obstores import open_objects
 

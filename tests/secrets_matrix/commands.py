@@ -67,6 +67,7 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "fleet report": ("--root=nowhere",),
     "fleet query": ("SELECT 1", "--root=nowhere"),
     "fleet who-can": ("READ", "topic/orders", "--root=nowhere"),
+    "fleet permissions": ("--root=nowhere", "--expand"),
     "fleet history": ("--key=topic/orders", "--cluster=one", "--root=nowhere"),
     "fleet status": ("--root=nowhere",),
     "fleet doctor": ("--root=nowhere",),

@@ -57,6 +57,9 @@ Ivy = Annotated[
 Cluster = Annotated[
     str | None, typer.Option("--cluster", metavar="NAME", help="Only this cluster.")
 ]
+Principal = Annotated[
+    str | None, typer.Option("--principal", metavar="NAME", help="Only this one: User:ci.")
+]
 Format = Annotated[str, typer.Option("--format", metavar="FORMAT", help="table, json or csv.")]
 LOCAL = "local[*]"
 INCOMPLETE = 5
@@ -87,6 +90,7 @@ def snapshot(
     from ..fleetsnapshot import snapshot as take
 
     found = read_fleet(file, _inputs(var, var_file))
+    Console.standard().diagnostics(found.warnings)
     with _bars(quiet=quiet or json) as report:
         summary = take(found, root=root, only=only, parallel=parallel, report=report)
     _print(summary.document() if json else list(summary.lines()))
@@ -183,9 +187,7 @@ def who_can(
     resource: Annotated[str, typer.Argument(metavar="TYPE/NAME", help="Such as topic/orders.")],
     root: Root = None,
     cluster: Cluster = None,
-    principal: Annotated[
-        str | None, typer.Option("--principal", metavar="NAME", help="Only this one: User:ci.")
-    ] = None,
+    principal: Principal = None,
     host: Annotated[
         str | None, typer.Option("--host", metavar="ADDRESS", help="From where; default: any.")
     ] = None,
@@ -201,6 +203,55 @@ def who_can(
     sheet = who(place, operation, resource, cluster=cluster, principal=principal, host=host)
     Console.standard().out(formatted(sheet, form))
     _incomplete(place, cluster)
+
+
+@app.command()
+def permissions(
+    root: Root = None,
+    cluster: Cluster = None,
+    principal: Principal = None,
+    resource: Annotated[
+        str | None,
+        typer.Option(
+            "--resource", metavar="TYPE/NAME", help="Only what this is about: topic/a, 'topic/a.*'."
+        ),
+    ] = None,
+    expand: Annotated[
+        bool, typer.Option("--expand", help="A row for each resource instead, made by Spark.")
+    ] = False,
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="table, json, csv or parquet.")
+    ] = "table",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="For csv a new file, for parquet a new folder."),
+    ] = None,
+    master: Master = LOCAL,
+    jars: Jars = "",
+    ivy_settings: Ivy = None,
+    quiet: Quiet = False,
+) -> None:
+    """Tell what each principal may do.
+
+    About the patterns that ACLs name, or with --expand about every resource that there is.
+    Exit code 5: not all clusters are known.
+    """
+    from ...fleet.permitted import Only
+    from .. import fleetpermissions as asked
+    from .. import fleetrun
+
+    ask = asked.Ask(_root(root), Only(cluster, principal, resource), form, out)
+    asked.check(ask)
+    if expand:
+        with _bars(quiet=quiet) as report:
+            told = asked.by_resource(ask, fleetrun.spark_of(master, jars, ivy_settings), report)
+    else:
+        told = asked.by_pattern(ask)
+    if out is None:
+        Console.standard().out(told)
+    else:
+        Console.standard().note(f"Wrote {out}.")
+    _incomplete(ask.root, cluster)
 
 
 @app.command()

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from .charts import Bar, Chart, Series
-from .grids import Column, Kind, grid, total
+from .grids import CLUSTER, DETAIL, FINDING, OBJECT, OWNER, SEVERITY, Column, Kind, grid, total
 from .sections import Block, Known, Outline, Piece, count, named
 
 SEVERITIES = (
@@ -36,25 +36,25 @@ _PRINCIPALS = (
     Column("clusters", "Clusters", Kind.NUMBER),
 )
 _GRANTS = (
-    Column("severity", "Severity", Kind.WORD),
-    Column("what", "Finding", Kind.WORD),
-    Column("cluster", "Cluster", Kind.CODE),
+    SEVERITY,
+    FINDING,
+    CLUSTER,
     Column("principal", "Principal", Kind.CODE),
     Column("resource", "Resource", Kind.CODE),
-    Column("detail", "Detail", Kind.LONG),
-    Column("subject", "ACL or principal", Kind.CODE),
-    Column("owner", "Owner", missing="none"),
+    DETAIL,
+    Column("subject", "ACL or principal", Kind.KEY),
+    OWNER,
 )
 _RULES = (
-    Column("severity", "Severity", Kind.WORD),
+    SEVERITY,
     Column("rule", "Rule", Kind.CODE),
-    Column("cluster", "Cluster", Kind.CODE),
-    Column("object", "Object", Kind.CODE),
+    CLUSTER,
+    OBJECT,
     Column("message", "Message", Kind.LONG),
     Column("first_seen", "Since", Kind.TIME),
     Column("waived", "Waived", Kind.FLAG),
     Column("waived_until", "Until", Kind.DAY),
-    Column("owner", "Owner", missing="none"),
+    OWNER,
 )
 _LEVELS: Mapping[int | None, str] = {
     1: "user and client",
@@ -68,7 +68,7 @@ _LEVELS: Mapping[int | None, str] = {
     None: "no limit",
 }
 _QUOTAS = (
-    Column("cluster", "Cluster", Kind.CODE),
+    CLUSTER,
     Column("user", "User", Kind.CODE, "any other"),
     Column("client_id", "Client", Kind.CODE, "any other"),
     Column("quota_key", "Quota", Kind.CODE),

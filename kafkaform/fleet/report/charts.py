@@ -22,6 +22,10 @@ LETTER_SHARE = 4.0
 """Per cent of the width below which a part has no room for its letter."""
 LETTER_HEIGHT = 12
 """Pixels; the same for columns."""
+ROOM = 12
+"""Days that a chart has room for at the least, so that few columns are no walls."""
+APART = 4
+"""Columns from which on the first day and the last one have room side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +116,14 @@ class Chart:
             return tuple(
                 Mark(_short(bar.label), 0, ROW * n + 16) for n, bar in enumerate(self.bars)
             )
-        last = len(self.bars) - 1
-        wanted = ((0, "start"), (last // 2, "middle"), (last, "end"))
-        y, step = HEIGHT + FOOT - 5, 100 / max(len(self.bars), 1)
-        where = {"start": 0.0, "middle": 0.5, "end": 1.0}
+        last, y = len(self.bars) - 1, HEIGHT + FOOT - 5
+        if len(self.bars) < ROOM:
+            few = (0, last) if len(self.bars) >= APART else (0,)
+            return tuple(Mark(self.bars[n].label, n * self._step, y) for n in few if self.bars)
+        wanted = ((0, "start", 0.0), (last // 2, "middle", 0.5), (last, "end", 1.0))
         return tuple(
-            Mark(self.bars[n].label, (n + where[anchor]) * step, y, anchor)
-            for n, anchor in dict(wanted).items()
-            if n >= 0
+            Mark(self.bars[n].label, (n + share) * self._step, y, anchor)
+            for n, anchor, share in wanted
         )
 
     @property
@@ -136,7 +140,7 @@ class Chart:
     @property
     def limits(self) -> tuple[Mark, ...]:
         return tuple(
-            Mark(f"limit {bar.limit:,.0f}", bar.limit / self.top * 100, ROW * n + 20)
+            Mark(f"limit {amount(bar.limit)}", bar.limit / self.top * 100, ROW * n + 20)
             for n, bar in enumerate(self.bars)
             if bar.limit is not None
         )
@@ -147,7 +151,7 @@ class Chart:
         what = f"{'Columns' if self.days else 'Bars'} of {self.unit}, one a {self.label}."
         largest = sorted(self.bars, key=lambda bar: (-bar.total, bar.label))[:3]
         told = "; ".join(
-            f"{bar.label}: {bar.total:,.0f} ({', '.join(self._told(bar))})"
+            f"{bar.label}: {amount(bar.total)} ({', '.join(self._told(bar))})"
             for bar in largest
             if bar.total
         )
@@ -171,7 +175,7 @@ class Chart:
     def _told(self, bar: Bar) -> Iterable[str]:
         for series, value in zip(self.series, bar.values, strict=True):
             if value:
-                yield f"{series.title} {value:,.0f}"
+                yield f"{series.title} {amount(value)}"
 
     def _rows(self) -> Iterable[Part]:
         top = self.top
@@ -184,8 +188,13 @@ class Chart:
                     yield Part(series, value, x, ROW * number + 21, width, BAR, wide)
                 x += width
 
+    @property
+    def _step(self) -> float:
+        """From one column to the next, in per cent."""
+        return 100 / max(len(self.bars), ROOM)
+
     def _columns(self) -> Iterable[Part]:
-        top, step = self.top, 100 / max(len(self.bars), 1)
+        top, step = self.top, self._step
         for number, bar in enumerate(self.bars):
             y = float(HEIGHT)
             for series, value in zip(self.series, bar.values, strict=True):
@@ -216,8 +225,13 @@ def tip(part: Part) -> str:
 
 def _note(bar: Bar) -> str:
     """`3,120 of 4,000 · full 2027-01-02`."""
-    limit = f" of {bar.limit:,.0f}" if bar.limit is not None else ""
-    return " · ".join(filter(None, (f"{bar.total:,.0f}{limit}", bar.note)))
+    limit = f" of {amount(bar.limit)}" if bar.limit is not None else ""
+    return " · ".join(filter(None, (f"{amount(bar.total)}{limit}", bar.note)))
+
+
+def amount(value: float) -> str:
+    """`1,234`, `0.36`: two decimals where there are any."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
 
 
 def _short(label: str) -> str:

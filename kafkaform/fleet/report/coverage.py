@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.dataclass import dataclass
 from .charts import Bar, Chart, Series
-from .grids import Column, Grid, Kind, grid, total
+from .grids import CLUSTER, OWNER, Column, Grid, Kind, grid, total
 from .questions import Answers
 
 STATUSES = ("read", "partial", "stale", "failed", "never")
@@ -16,20 +16,20 @@ STATUSES = ("read", "partial", "stale", "failed", "never")
 _UNKNOWN = ("stale", "failed", "never")
 
 _CLUSTERS = (
-    Column("cluster", "Cluster", Kind.CODE),
+    CLUSTER,
     Column("status", "Status", Kind.WORD),
     Column("registered", "In fleet.hcl", Kind.FLAG),
     Column("captured_at", "Last read", Kind.TIME, "never"),
     Column("missing", "Not read whole", missing="–"),
     Column("error", "Error of the newest try", Kind.LONG),
-    Column("owner", "Owner", missing="none"),
+    OWNER,
 )
 _STATES = (
     Column("state", "State", Kind.CODE),
     Column("state_at", "State landed", Kind.TIME, "never"),
     Column("desired_at", "Configuration landed", Kind.TIME, "never"),
     Column("error", "Why it is not known", Kind.LONG),
-    Column("owner", "Owner", missing="none"),
+    OWNER,
 )
 
 _SERIES = (

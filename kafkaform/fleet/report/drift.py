@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import Any
 
 from .charts import Bar, Chart, Series, by_day
-from .grids import Column, Kind, grid, total
+from .grids import CLUSTER, OBJECT, OWNER, Column, Kind, grid, total
 from .questions import DAYS
 from .sections import Block, Known, Outline, Piece, age, count, named, sentence
 
@@ -64,18 +64,18 @@ _VERDICT_OF: Mapping[str, str] = {
     "not_effective": "behind",
 }
 _OBJECT = (
-    Column("cluster", "Cluster", Kind.CODE),
-    Column("object", "Object", Kind.CODE),
+    CLUSTER,
+    OBJECT,
     Column("path", "Attribute", Kind.CODE, "as a whole"),
 )
 _ROWS = (
-    Column("first_seen", "Since", Kind.TIME),
     *_OBJECT,
     Column("drift_class", "Class", Kind.WORD),
     Column("desired", "Declared", Kind.VALUE),
-    Column("state", "Recorded", Kind.VALUE),
     Column("live", "Live", Kind.VALUE),
-    Column("owner", "Owner", missing="none"),
+    Column("state", "Recorded", Kind.VALUE),
+    Column("first_seen", "Since", Kind.TIME),
+    OWNER,
 )
 _CLASSES = (
     Column("drift_class", "Class", Kind.WORD),
@@ -86,13 +86,13 @@ _CLASSES = (
 )
 _CHANGES = (
     Column("window_end", "Seen at", Kind.TIME),
-    Column("window_start", "Not yet at", Kind.TIME, "no snapshot before"),
     *_OBJECT,
     Column("before", "Before", Kind.VALUE, "not set"),
     Column("after", "After", Kind.VALUE, "not set"),
     Column("verdict", "Verdict", Kind.WORD),
     Column("actor", "By", missing="unknown"),
     Column("run", "Run", Kind.CODE),
+    Column("window_start", "Not yet at", Kind.TIME, "no snapshot before"),
 )
 
 
@@ -148,7 +148,12 @@ def by_class(known: Known, as_of: datetime) -> Block:
         (),
         (
             grid("Objects by class", _CLASSES, rows, "drift"),
-            grid("What differs, oldest first", _ROWS, named(known["drift_rows"]), "drift"),
+            grid(
+                "What differs: edits first, what nobody manages last",
+                _ROWS,
+                named(known["drift_rows"]),
+                "drift",
+            ),
         ),
     )
 

@@ -22,6 +22,7 @@ class Kind(StrEnum):
     LONG = "long"  # a sentence or more
     WORD = "word"  # one of a few
     CODE = "code"  # names, letter by letter
+    KEY = "key"  # the same, and longer
     VALUE = "value"  # of an attribute: an empty one is not a missing one
     NUMBER = "number"
     SHARE = "share"
@@ -44,6 +45,22 @@ class Column:
     @property
     def right(self) -> bool:
         return self.kind in (Kind.NUMBER, Kind.SHARE, Kind.BYTES, Kind.MONEY)
+
+
+CLUSTER = Column("cluster", "Cluster", Kind.CODE)
+OBJECT = Column("object", "Object", Kind.KEY)
+OWNER = Column("owner", "Owner", missing="none")
+SEVERITY = Column("severity", "Severity", Kind.WORD)
+FINDING = Column("what", "Finding", Kind.WORD)
+DETAIL = Column("detail", "Detail", Kind.LONG)
+SIZES = tuple(
+    Column(name, name.capitalize(), Kind.NUMBER) for name in ("topics", "partitions", "replicas")
+)
+SPENT = (
+    Column("bytes", "Size", Kind.BYTES, "not measured"),
+    Column("cost", "Cost a month", Kind.MONEY, "no rates"),
+    Column("currency", "Currency"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from .charts import Bar, Chart, Series
 from .drift import CHART_ROWS
-from .grids import Column, Kind, grid
+from .grids import CLUSTER, OWNER, SIZES, SPENT, Column, Kind, grid
 from .sections import Block, Known, Outline, Piece, count
 
 _VERDICTS = (
@@ -18,8 +18,8 @@ _VERDICTS = (
 )
 _VERDICT_OF: Mapping[str, str] = {"insufficient_evidence": "unknown"}
 _TOPICS = (
-    Column("cluster", "Cluster", Kind.CODE),
-    Column("topic", "Topic", Kind.CODE),
+    CLUSTER,
+    Column("topic", "Topic", Kind.KEY),
     Column("confidence", "Confidence", Kind.SHARE),
     Column("idle_since", "Idle since", Kind.TIME, "unknown"),
     Column("empty", "Empty", Kind.FLAG, "unknown"),
@@ -28,32 +28,24 @@ _TOPICS = (
     Column("granted", "Granted", Kind.FLAG, "unknown"),
     Column("partitions", "Partitions", Kind.NUMBER, "unknown"),
     Column("bytes", "Size", Kind.BYTES, "not measured"),
-    Column("owner", "Owner", missing="none"),
+    OWNER,
     Column("evidence", "Evidence", Kind.LONG),
 )
 _REPLICAS = (Series("applied", "replicas", "R"),)
 _CLUSTERS = (
-    Column("cluster", "Cluster", Kind.CODE),
-    Column("topics", "Topics", Kind.NUMBER),
-    Column("partitions", "Partitions", Kind.NUMBER),
-    Column("replicas", "Replicas", Kind.NUMBER),
+    CLUSTER,
+    *SIZES,
     Column("limit_replicas", "Limit", Kind.NUMBER, "not declared"),
     Column("growth_per_day", "Growth a day", Kind.NUMBER, "unknown"),
     Column("breach_on", "Full on", Kind.DAY, "not in sight"),
-    Column("below_rf", "Topics with few replicas", Kind.NUMBER, "unknown"),
-    Column("bytes", "Size", Kind.BYTES, "not measured"),
-    Column("cost", "Cost a month", Kind.MONEY, "no rates"),
-    Column("currency", "Currency"),
+    Column("below_rf", "Few replicas", Kind.NUMBER, "unknown"),
+    *SPENT,
 )
 _OWNERS = (
-    Column("owner", "Owner", missing="none"),
+    OWNER,
     Column("clusters", "Clusters", Kind.NUMBER),
-    Column("topics", "Topics", Kind.NUMBER),
-    Column("partitions", "Partitions", Kind.NUMBER),
-    Column("replicas", "Replicas", Kind.NUMBER),
-    Column("bytes", "Size", Kind.BYTES, "not measured"),
-    Column("cost", "Cost a month", Kind.MONEY, "no rates"),
-    Column("currency", "Currency"),
+    *SIZES,
+    *SPENT,
 )
 
 

@@ -14,11 +14,11 @@ from .sections import Section
 
 TOP = 5
 """Rows of a table."""
-WIDE = 6
+WIDE = 7
 """Columns of a table: the rest is for the page."""
 LONG = 80
 """Characters of a cell."""
-_FOREIGN = (Kind.CODE, Kind.VALUE, Kind.TEXT, Kind.LONG)
+_FOREIGN = (Kind.CODE, Kind.KEY, Kind.VALUE, Kind.TEXT, Kind.LONG)
 _ACTIVE = re.compile(r"[\\`*\[\]<>#|~&@!$_]|:(?=//)|(?<=www)\.")
 
 

@@ -94,7 +94,9 @@ DETAILS: Mapping[str, Question] = {
         " live, owner, first_seen from drift where drift_class not in ('in_sync', 'unknown')"
         " and (path <> '' or drift_class not in"
         " ('drifted', 'pending_update', 'state_behind', 'conflict'))"
-        " order by first_seen, cluster, kind, key, path limit {limit}",
+        " order by case when drift_class in ('drifted', 'conflict', 'deleted_out_of_band',"
+        " 'undeclared_override') then 0 when drift_class in ('unmanaged', 'unadopted') then 2"
+        " else 1 end, first_seen, cluster, kind, key, path limit {limit}",
     ),
     "drift_days": Question(
         ("drift_daily",),

@@ -97,8 +97,11 @@ def sentence(parts: Iterable[str]) -> str:
 
 
 def age(since: datetime | None, as_of: datetime) -> str:
-    """`12 d`, `5 h`; empty if it is not known."""
+    """`12 d`, `5 h`, `20 min`; empty if it is not known."""
     if since is None:
         return ""
-    hours = max(0, int((as_of - since).total_seconds() // 3600))
+    minutes = max(0, int((as_of - since).total_seconds() // 60))
+    if minutes < 60:
+        return f"{minutes} min"
+    hours = minutes // 60
     return f"{hours // 24} d" if hours >= 48 else f"{hours} h"

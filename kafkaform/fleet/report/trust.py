@@ -7,7 +7,7 @@ from datetime import datetime
 
 from .access import findings
 from .charts import Chart, Series, by_day
-from .grids import Column, Kind, grid, total
+from .grids import CLUSTER, DETAIL, FINDING, OWNER, SEVERITY, Column, Kind, grid, total
 from .questions import DAYS
 from .sections import Block, Known, Outline, Piece, count, named, sentence
 
@@ -19,7 +19,7 @@ _OUTCOMES = (
 )
 _COLUMN_OF: Mapping[str, str] = {"unclear": "skipped"}
 _APPLIES = (
-    Column("cluster", "Cluster", Kind.CODE),
+    CLUSTER,
     Column("share", "Applied", Kind.SHARE, "nothing sent"),
     Column("steps", "Steps", Kind.NUMBER),
     Column("failed", "Failed", Kind.NUMBER),
@@ -27,7 +27,7 @@ _APPLIES = (
     Column("skipped", "Skipped", Kind.NUMBER),
     Column("retries", "Retries", Kind.NUMBER),
     Column("partial_runs", "Runs in part", Kind.NUMBER),
-    Column("validated_then_failed", "Failed after a good dry run", Kind.NUMBER),
+    Column("validated_then_failed", "Failed after dry run", Kind.NUMBER),
     Column("p95_ms", "Slowest p95, ms", Kind.NUMBER, "unknown"),
 )
 _ERRORS = (
@@ -43,12 +43,12 @@ _CHAINS = (
     Column("unended", "Runs without an end", Kind.NUMBER),
 )
 _CONSISTENCY = (
-    Column("severity", "Severity", Kind.WORD),
-    Column("what", "Finding", Kind.WORD),
-    Column("cluster", "Cluster", Kind.CODE),
-    Column("object", "Object", Kind.CODE, "the cluster"),
-    Column("detail", "Detail", Kind.LONG),
-    Column("owner", "Owner", missing="none"),
+    SEVERITY,
+    FINDING,
+    CLUSTER,
+    Column("object", "Object", Kind.KEY, "the cluster"),
+    DETAIL,
+    OWNER,
 )
 _QUARANTINE = (
     Column("source", "Source", Kind.WORD),

@@ -1,0 +1,179 @@
+"""A folder of this machine as a store of whole objects."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from pathlib import Path
+
+from .dataclass import dataclass
+from .objects import Changed, Entry, Exists, Found
+from .storage import refusal
+
+_INNER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+"""What a file system without hard links answers."""
+_PRIVATE, _SHARED = (0o700, 0o600), (0o777, 0o666)
+"""Modes of a folder and a file, before the umask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """`core.objects.Objects` in files. path: the folder, made with the first file, and maybe a
+    link itself; below it no link is followed, by whoever it was put there. shared: others may
+    read what is made, as far as the umask says; else its owner alone.
+
+    A file is made for certain once, whoever else makes it at the same time. It is replaced for
+    certain only by who holds a lock.
+    """
+
+    path: Path
+    shared: bool = False
+
+    @property
+    def location(self) -> str:
+        return str(self.path)
+
+    def read(self, key: str) -> Found | None:
+        with self._explained("cannot read", key):
+            try:
+                with self._folder(key) as (folder, name):
+                    return _found(folder, name)
+            except FileNotFoundError:
+                return None
+
+    def create(self, key: str, data: bytes) -> str:
+        """The bytes get their name when they are on the disk, and no other file loses it."""
+        with self._explained("cannot write", key), self._folder(key, make=True) as (folder, name):
+            with self._beside(folder, name, data) as fresh:
+                try:
+                    self._name(folder, fresh, name, data)
+                except FileExistsError:
+                    found = _found(folder, name)
+                    raise Exists(found) from None
+            os.fsync(folder)
+        return _version(data)
+
+    def replace(self, key: str, data: bytes, version: str) -> str:
+        found = self.read(key)
+        if found is None or found.version != version:
+            raise Changed(found)
+        with self._explained("cannot write", key), self._folder(key) as (folder, name):
+            with self._beside(folder, name, data) as fresh:
+                os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.fsync(folder)
+        return _version(data)
+
+    def delete(self, key: str) -> None:
+        gone = suppress(FileNotFoundError)
+        with self._explained("cannot delete", key), gone, self._folder(key) as (folder, name):
+            os.unlink(name, dir_fd=folder)
+
+    def names(self, prefix: str, after: str | None = None) -> tuple[Entry, ...]:
+        with self._explained("cannot list", prefix):
+            found = sorted(self._below(prefix), key=lambda entry: entry.key)
+        return tuple(entry for entry in found if after is None or entry.key > after)
+
+    def _below(self, prefix: str) -> Iterator[Entry]:
+        for folder, _, names in os.walk(self.path / prefix, onerror=_unlisted):
+            for name in names:
+                path = Path(folder, name)
+                if not name.startswith(".") and stat.S_ISREG((known := path.lstat()).st_mode):
+                    key = path.relative_to(self.path).as_posix()
+                    yield Entry(key, known.st_size, known.st_mtime)
+
+    @property
+    def _modes(self) -> tuple[int, int]:
+        return _SHARED if self.shared else _PRIVATE
+
+    @contextmanager
+    def _folder(self, key: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+        """The open folder of a file, and the file's name in it. make: folders that are missing."""
+        *parts, name = key.split("/")
+        if make:
+            self.path.mkdir(mode=self._modes[0], parents=True, exist_ok=True)
+        folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for part in parts:
+                outer, folder = folder, self._inner(folder, part, make=make)
+                os.close(outer)
+            yield folder, name
+        finally:
+            os.close(folder)
+
+    def _inner(self, folder: int, name: str, *, make: bool) -> int:
+        if make:
+            with suppress(FileExistsError):
+                os.mkdir(name, self._modes[0], dir_fd=folder)
+                os.fsync(folder)
+        return os.open(name, _INNER, dir_fd=folder)
+
+    @contextmanager
+    def _beside(self, folder: int, name: str, data: bytes) -> Iterator[str]:
+        """A new file with the data, on the disk, gone afterwards unless it was renamed."""
+        fresh = f".{name}.{secrets.token_hex(6)}.tmp"
+        try:
+            _write(folder, fresh, data, self._modes[1])
+            yield fresh
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(fresh, dir_fd=folder)
+
+    def _name(self, folder: int, fresh: str, name: str, data: bytes) -> None:
+        """Give the file its name. Raises FileExistsError. A rename would take the name from another
+        file; where there are no hard links it is written once more, under its name."""
+        try:
+            os.link(fresh, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            _write(folder, name, data, self._modes[1])
+
+    @contextmanager
+    def _explained(self, task: str, key: str) -> Iterator[None]:
+        """Raises StorageError."""
+        try:
+            yield
+        except OSError as error:
+            raise refusal(task, self.path / key, error) from None
+
+
+def _write(folder: int, name: str, data: bytes, mode: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    descriptor = os.open(name, flags, mode, dir_fd=folder)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _found(folder: int, name: str) -> Found:
+    # Without O_NONBLOCK a named pipe in the place of the file would block for ever.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(name, flags, dir_fd=folder)
+    with os.fdopen(descriptor, "rb") as file:
+        known = os.fstat(descriptor)
+        if not stat.S_ISREG(known.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        data = file.read()
+        return Found(data, _version(data), known.st_mtime)
+
+
+def _version(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def _unlisted(error: OSError) -> None:
+    """A folder that is not there has no files; one that cannot be read is no empty one."""
+    if not isinstance(error, FileNotFoundError):
+        raise error

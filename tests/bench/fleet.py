@@ -1,0 +1,185 @@
+"""What a build of the fleet's tables costs as fleets grow, in ratios of one run:
+`python -m tests.bench.fleet [SIZE [CLUSTERS …]]`.
+
+- a session, from the start of the process to the first row;
+- `fleet run` from landing files to the manifest, in a process of its own, for each number of
+  clusters, and what it adds when one cluster of a hundred has a new snapshot;
+- gold alone, from silver tables that are there: those of the largest fleet, once and copied under
+  other names 4 and 16 times.
+
+SIZE 1 is a cluster of 2,000 topics, 10,000 ACLs and 25,000 audit records in each of live, state
+and configuration; SIZE 0.05 a twentieth of that. Clusters are seeded (`tests.fleet.world`).
+Needs the fleet extra.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from kafkaform.core.folder import Folder
+from kafkaform.fleet import manifest
+from kafkaform.fleet.dataset import Context, Dataset
+from kafkaform.fleet.datasets import DATASETS
+from kafkaform.fleet.order import ordered
+from kafkaform.fleet.register import Register
+from kafkaform.fleet.session import LARGE_BYTES, Place, build_session
+from kafkaform.fleet.store import Store
+from kafkaform.fleet.tables import TABLES, Layer
+from kafkaform.sandbox.places import cache
+from tests.fleet.world import Size, World
+
+SIZE, CLUSTERS = 0.05, (50, 200, 800)
+COPIES = (1, 4, 16)
+SHARE = 100
+"""One cluster of so many has something new."""
+ROWS = ("audit_raw", "snapshot_raw")
+FIRST_ROW = """
+from kafkaform.fleet.session import Place, build_session
+from kafkaform.sandbox.places import cache
+
+print(build_session(Place("local[2]", cache())).range(1).collect())
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """seconds: of the whole process; rows: that bronze tables have; tables: name -> seconds."""
+
+    seconds: float
+    rows: int
+    tables: dict[str, float]
+
+
+def fleet_run(root: Path) -> Run:
+    begun = time.perf_counter()
+    command = [sys.executable, "-m", "kafkaform", "fleet", "run", "--root", str(root), "--json"]
+    done = subprocess.run(
+        [*command, "--master", "local[2]"], capture_output=True, text=True, check=False
+    )
+    took = time.perf_counter() - begun
+    assert done.returncode in (0, 5), done.stderr[-3000:]
+    tables: dict[str, Any] = json.loads(done.stdout)["tables"]
+    rows = sum(tables[name]["rows"] for name in ROWS)
+    return Run(took, rows, {name: table["seconds"] for name, table in tables.items()})
+
+
+def first_row() -> float:
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-c", FIRST_ROW], capture_output=True, check=True)
+    return time.perf_counter() - begun
+
+
+def end_to_end(root: Path, size: Size, clusters: int) -> tuple[Run, Run]:
+    """A whole build, and the next one."""
+    world = World(root, size=size)
+    world.register(clusters)
+    world.write(range(clusters))
+    whole = fleet_run(root)
+    world.register(clusters, day=1)
+    world.write(range(max(1, clusters // SHARE)), days=(1,))
+    return whole, fleet_run(root)
+
+
+# ── gold alone ──────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def session() -> Iterator[SparkSession]:
+    made = build_session(Place("local[2]", cache(), size=LARGE_BYTES))
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def gold() -> Sequence[Dataset]:
+    return [each for each in ordered(DATASETS) if TABLES[each.table].layer is Layer.GOLD]
+
+
+def copied(store: Store, found: manifest.Manifest, table: str, times: int, folder: str) -> Any:
+    """A table, its clusters and logs so many times under other names, in files."""
+    rows = store.read(table, found.tables[table].version)
+    path = f"{folder}/{table}-{times}"
+    copies = store.spark.range(times).select(F.concat(F.lit("-"), "id").alias("copy"))
+    renamed: dict[str, Column] = {
+        name: F.concat(name, "copy")
+        for name in ("cluster", "lineage", "cluster_id")
+        if name in rows.columns
+    }
+    made = rows.crossJoin(copies).withColumns(renamed).drop("copy") if renamed else rows
+    made.select(*rows.columns).write.parquet(path)
+    return store.spark.read.parquet(path)
+
+
+def gold_alone(spark: SparkSession, root: Path, folder: str) -> Iterator[tuple[int, float]]:
+    """How often the fleet was copied, and the seconds that all gold tables took."""
+    found = manifest.current(Folder(root))
+    assert found is not None
+    store = Store(spark, str(root))
+    context = Context(Register(), datetime.fromisoformat(found.as_of), "bench")
+    for times in COPIES:
+        names = {i for each in gold() for i in each.inputs if TABLES[i].layer is not Layer.GOLD}
+        frames = {name: copied(store, found, name, times, folder) for name in names}
+        begun = time.perf_counter()
+        for each in gold():
+            own = {name: _input(store, frames, name) for name in each.inputs}
+            made = each.build(own, context)
+            path = f"{folder}/{each.table}-{times}"
+            made.write.parquet(path)
+            frames[each.table] = spark.read.parquet(path)
+        yield times, time.perf_counter() - begun
+
+
+def _input(store: Store, frames: dict[str, DataFrame], name: str) -> DataFrame:
+    """What the build before made: nothing."""
+    return frames[name] if name in frames else store.read(name, None)
+
+
+# ── the table ───────────────────────────────────────────────────────────────────────────
+
+
+def main(words: Sequence[str] = ()) -> None:
+    size = float(words[0]) if words else SIZE
+    counts = tuple(map(int, words[1:])) or CLUSTERS
+    print(f"clusters of size {size:g}, 2 threads, one run each")
+    print(f"  a session, to its first row            {first_row():7.1f} s")
+    with tempfile.TemporaryDirectory(prefix=f"bench-{os.getpid()}-") as folder:
+        base: Run | None = None
+        for count in counts:
+            root = Path(folder, str(count))
+            whole, more = end_to_end(root, Size.scaled(size), count)
+            base = base or whole
+            print(
+                f"  {count:5} clusters, {whole.rows:11,} rows landed  {whole.seconds:7.1f} s = "
+                f"{whole.seconds / base.seconds:5.2f} x the first, for "
+                f"{whole.rows / base.rows:5.2f} x the rows; "
+                f"1 of {SHARE} new: {more.seconds:6.1f} s = {more.seconds / whole.seconds:5.1%}",
+                flush=True,
+            )
+        with session() as spark:
+            first = 0.0
+            for times, took in gold_alone(spark, root, folder):
+                first = first or took
+                print(
+                    f"  {count * times:5} clusters, gold alone from silver  {took:7.1f} s = "
+                    f"{took / first:5.2f} x the first, for {times:3} x the rows",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

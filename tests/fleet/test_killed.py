@@ -1,0 +1,47 @@
+"""A run that is killed leaves the build before to its readers, and nothing to the next run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kafkaform.core.errors import UsageError
+from kafkaform.core.folder import Folder
+from kafkaform.fleet import manifest
+from kafkaform.fleet.gold import Gold, current
+
+from .killing import NAMES, PIECE, at, built, killed, landed, rows
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_run_that_is_killed_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """With SIGKILL: the first build when it has written its first table, and the second when all
+    but its manifest is there. What the next run makes has each file once."""
+    root, objects = tmp_path / "root", Folder(tmp_path / "root")
+    landed(root, 1)
+    assert killed(root, at(root, "bronze"))
+    with pytest.raises(UsageError, match="no build yet"):
+        current(str(root))
+    _all_of(root, 1, built(spark, root).manifest)
+
+    landed(root, 2)
+    before, first = rows(root), manifest.current(objects)
+    assert killed(root, at(root, "gold"))
+    assert (rows(root), manifest.current(objects)) == (before, first)
+    _all_of(root, 2, built(spark, root).manifest)
+    assert len(manifest.builds(objects)) == 2
+    assert objects.read(manifest.UNFINISHED) is None
+
+
+def _all_of(root: Path, hour: int, made: manifest.Manifest) -> None:
+    """The newest of what has landed, and of what is only ever added all, each once."""
+    gold = Gold(current(str(root)))
+    keys = {(row["cluster"], row["key"]) for row in gold.rows("select * from live")}
+    assert keys == {(n, key) for n in NAMES for key in (f"{n}{hour}", "user=ci")}
+    quotas = gold.rows("select * from effective_quotas where level is not null")
+    assert {(row["cluster"], row["value"]) for row in quotas} == {(n, float(hour)) for n in NAMES}
+    counts = {"audit_raw": PIECE * hour, "snapshot": len(NAMES) * hour, "register_raw": 1}
+    assert {name: made.tables[name].rows for name in counts} == counts
