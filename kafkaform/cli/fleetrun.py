@@ -137,7 +137,7 @@ def run(ask: Ask, spark: Spark, way: Way, report: Report) -> Result:
     objects = objects_of(ask.root)
     root = ask.root if is_remote(ask.root) else str(Path(ask.root).absolute())
     with _locked(root, ask.patience) as lease, _session(spark) as start:
-        follow = _follower(ask.topic, way) if ask.topic else None
+        follow = _follower(ask.topic, way, spark.place) if ask.topic else None
         options = Options(
             __version__,
             ask.only,
@@ -155,7 +155,6 @@ def run(ask: Ask, spark: Spark, way: Way, report: Report) -> Result:
 def _session(spark: Spark) -> Iterator[Start]:
     """What starts Spark when it is needed; then it is stopped, too."""
     with ExitStack() as stack:
-
         found: list[SparkSession] = []
 
         def start(size: int) -> SparkSession:
@@ -184,15 +183,16 @@ def _locked(root: str, patience: float) -> Iterator[Lease]:
         yield lease
 
 
-def _follower(topic: str, way: Way) -> Follow:
-    """Reads a topic. How to connect goes into the environment, where Spark's workers find it."""
+def _follower(topic: str, way: Way, place: Place) -> Follow:
+    """Reads a topic. How to connect goes into the environment, where Spark's workers find it; those
+    of a Connect server have an environment of their own."""
     from kafkaform_providers.kafka.connect import native_config
     from kafkaform_providers.kafka.settings import read_settings
 
     from ..fleet.topic import follower
     from ..fleet.topicsource import SETTINGS
 
-    if SETTINGS not in os.environ:
+    if SETTINGS not in os.environ and not place.connect:
         found = way.connection()
         given = read_settings(found.settings.instance, found.settings.config, found.secrets)
         if given.mechanism == _TOKENS:

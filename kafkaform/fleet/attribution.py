@@ -28,6 +28,9 @@ NOT_EFFECTIVE = "not_effective"
 VERDICTS = {"applied": APPLIED, "started": APPLIED, UNKNOWN: UNCLEAR}
 """Outcome -> verdict on a change that it fits; the others changed nothing."""
 
+INTERNAL = "details.internal"
+"""Attribute of Kafka's own objects."""
+
 _DETAILS = "details."
 """Attributes that are shown and never compared begin so."""
 
@@ -77,8 +80,8 @@ def _looks(snapshot: DataFrame) -> DataFrame:
 
 
 def _changes(history: DataFrame, looks: DataFrame) -> DataFrame:
-    """KEY, path, before, after and window of each change. An object that went was last seen in
-    the snapshot before, or at least in the one that first showed it so."""
+    """KEY, is_kafkas, path, before, after and window of each change. An object that went was last
+    seen in the snapshot before, or at least in the one that first showed it so."""
     order = Window.partitionBy(*KEY).orderBy("valid_from")
     last = F.lag(F.struct("attrs", "valid_to", "incarnation")).over(order)
     previous = looks.select("cluster", "kind", F.col("captured_at").alias("valid_to"), "previous")
@@ -88,7 +91,8 @@ def _changes(history: DataFrame, looks: DataFrame) -> DataFrame:
         .withColumn("_follows", F.col("_last.valid_to").eqNullSafe(F.col("valid_from")))
     )
     rows = F.concat(_came(), _other_one(), _values(), _went())
-    return found.select(*KEY, F.inline(rows))
+    is_kafkas = F.coalesce(F.try_element_at("attrs", F.lit(INTERNAL)) == "true", F.lit(False))
+    return found.select(*KEY, is_kafkas.alias("is_kafkas"), F.inline(rows))
 
 
 def _came() -> Column:
@@ -197,7 +201,9 @@ def _explained(changes: DataFrame, sent: DataFrame, skew: Column) -> DataFrame:
         .where(F.col("_rank") == 1)
         .select(*about, "verdict", *_SENDER)
     )
-    unexplained = F.when(F.col("window_start").isNotNull(), F.lit(OUT_OF_BAND))
+    # Kafka's own topics come by themselves.
+    is_news = F.col("window_start").isNotNull() & ~F.col("is_kafkas")
+    unexplained = F.when(is_news, F.lit(OUT_OF_BAND))
     return (
         changes.join(found, about, how="left")
         .withColumn("verdict", F.coalesce("verdict", unexplained))

@@ -22,6 +22,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
 from ..core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
+from .attribution import INTERNAL
 from .dataset import Context, Frames
 from .owners import by_name
 from .register import Register
@@ -34,9 +35,6 @@ PRESENT, ABSENT = "present", "absent"
 NEVER_DECLARED = (CLUSTER, TOPIC_USAGE, GROUP_USAGE)
 READ = ("read", "partial")
 """Status of clusters whose rows tell how things are now."""
-
-INTERNAL = "details.internal"
-"""Attribute of Kafka's own objects; they are listed if somebody declares or records them."""
 
 IN_SYNC, UNKNOWN, UNDECLARED = "in_sync", "unknown", "undeclared_override"
 BY_PRESENCE = {

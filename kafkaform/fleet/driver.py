@@ -186,7 +186,7 @@ def _take_in(work: Work, plan: _Plan, now: datetime, topic: bool) -> None:
     def write(table: str, rows: DataFrame) -> DataFrame:
         if table not in work.versions or topic or _may_have(table, plan.new):
             take(work, table, rows)
-        return work.read(table).where(F.col("_build") == work.build)
+        return work.read(table, {"_build": [work.build]}).where(F.col("_build") == work.build)
 
     stamp = intake.Stamp(work.build, now)
     limit, store = plan.register.settings.max_corrupt, work.store
@@ -263,7 +263,8 @@ def _lineages(work: Work, plan: _Plan) -> Clusters:
 
 
 def _new_lines(work: Work, plan: _Plan) -> DataFrame:
-    return work.read("audit_raw").where(F.col("_build").isin(work.build, *plan.died))
+    builds = (work.build, *plan.died)
+    return work.read("audit_raw", {"_build": builds}).where(F.col("_build").isin(*builds))
 
 
 def _tells(table: str, ahead: Sequence[Dataset]) -> bool:

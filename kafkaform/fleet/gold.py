@@ -12,16 +12,15 @@ when Python ends (apache/arrow#34314).
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from ..core.dataclass import dataclass
 from ..core.errors import StorageError, UsageError
+from .parts import options, place
 from .tables import SCHEMA_VERSION, TABLES
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ _NAME = re.compile(r"[\w.-]{1,200}")
 _WORD = re.compile(r"\w+")
 # In the generic one, and some others, `select kind, cluster` begins a CLUSTER BY.
 _SETTINGS = {"datafusion.sql_parser.dialect": "postgres"}
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 Row = Mapping[str, Any]
 
@@ -182,9 +180,9 @@ class Gold:
             self._engine = QueryBuilder(_SETTINGS)
         wanted = {word.lower() for word in _WORD.findall(sql)} & self.build.parts.keys()
         for name in sorted(wanted - self._open):
-            place = f"{_place(self.build.root)}/tables/{TABLES[name].layer}/{name}"
-            part, options = self.build.parts[name], _options()
-            table = DeltaTable(place, version=part.version, storage_options=options)
+            folder = f"{place(self.build.root)}/tables/{TABLES[name].layer}/{name}"
+            version = self.build.parts[name].version
+            table = DeltaTable(folder, version=version, storage_options=options())
             self._engine.register(name, table)
             self._open.add(name)
         return self._engine.execute(sql)
@@ -255,21 +253,6 @@ def _handler(root: str) -> Any:
     from deltalake.fs import DeltaStorageHandler
 
     try:
-        return DeltaStorageHandler(_place(root), _options())
+        return DeltaStorageHandler(place(root), options())
     except TableNotFoundError:
         return None
-
-
-def _place(root: str) -> str:
-    """`gcs://` is what obstore calls it too; delta-rs knows `gs://` alone."""
-    if "://" not in root:
-        return str(Path(root).expanduser().absolute())
-    return re.sub("^gcs:", "gs:", root.rstrip("/"))
-
-
-def _options() -> dict[str, str]:
-    """What delta-rs would not take from the environment itself: that a store on this computer
-    needs no encryption."""
-    endpoint = next(filter(None, map(os.environ.get, _ENDPOINTS)), "")
-    here = urlsplit(endpoint).hostname in ("localhost", "127.0.0.1", "::1")
-    return {"AWS_ENDPOINT_URL": endpoint, "AWS_ALLOW_HTTP": "true"} if here else {}

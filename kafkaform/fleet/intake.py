@@ -6,7 +6,6 @@ goes to `quarantine` and is left out; where that is too much, nothing is taken i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,6 +19,7 @@ from ..core.landing import AUDIT, META, REGISTER, ROWS, SOURCES
 from .dataset import Frames
 from .landed import CHANGED, Snapshots, lines_of, registers
 from .lines import FILE, TOPIC, judged, records
+from .names import no_pattern
 from .tables import TABLES
 
 BRONZE = ("audit_raw", "snapshot_raw", "snapshot", "register_raw", "quarantine")
@@ -30,7 +30,6 @@ _PARTS: Mapping[str, int] = {REGISTER: 2}
 """How many parts the path of a file below the landing folder has, if it is not 3."""
 Write = Callable[[str, DataFrame], DataFrame]
 """Adds rows to a table; gives back those that this build has added to it."""
-_GLOB = re.compile(r"([\[\]{}*?\\])")
 
 
 @dataclass(frozen=True)
@@ -134,8 +133,7 @@ class _Files:
         if not names:
             return self.spark.sql(_NO_FILES)
         base = self.landing.rstrip("/")
-        # Spark takes what looks like a pattern for one.
-        paths = [_GLOB.sub(r"\\\1", f"{base}/{name}") for name in names]
+        paths = [no_pattern(f"{base}/{name}") for name in names]
         found = self.spark.read.format("binaryFile").load(paths)
         below = F.substring_index("path", "/", -parts)
         return found.select(below.alias("_file"), "content")

@@ -1,12 +1,15 @@
-"""By which name a cluster is known: files say scope ids, people say names."""
+"""By which name a cluster is known: files say scope ids, people say names. And how Spark
+takes a path for what it is."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, Window
 
+_GLOB = re.compile(r"([\[\]{}*?\\])")
 GOOD = "sha256"
 """Column of `snapshot` that is null for one that has no rows to be believed."""
 
@@ -37,3 +40,8 @@ def names_of(cluster: DataFrame) -> DataFrame:
     order = (F.desc("registered"), F.desc_nulls_last("captured_at"), F.asc("cluster"))
     chosen = newest(known, ["cluster_id"], *order)
     return chosen.select(F.col("cluster_id").alias("scope_id"), F.col("cluster").alias("_name"))
+
+
+def no_pattern(path: str) -> str:
+    """Spark takes what looks like a pattern for one, unless it is written like this."""
+    return _GLOB.sub(r"\\\1", path)

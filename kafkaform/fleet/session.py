@@ -46,6 +46,7 @@ _AT_START: Mapping[str, str] = {
 _HERE: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }

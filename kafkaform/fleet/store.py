@@ -2,7 +2,9 @@
 
     tables/<layer>/<table>/   one folder a table
 
-Only SQL and DataFrames are used, so that it works behind Spark Connect too. What a build that died
+They are written by Delta Lake, and read as the files that its log names: to ask for those through
+Spark costs more than to read a small table. Only SQL and DataFrames are used, so that it works
+behind Spark Connect too. What a build that died
 has left is taken back before the next one writes (`recover`): no build adds rows to those.
 """
 
@@ -15,12 +17,14 @@ from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import pyspark.sql.functions as F
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from ..core.errors import StorageError
 from .lines import FILE
 from .manifest import Manifest
+from .names import no_pattern
+from .parts import Among, count, files, latest
+from .schemas import schema
 from .tables import TABLES
 
 KEPT_WHEN_A_BUILD_DIES = frozenset({"audit_raw"})
@@ -32,12 +36,6 @@ _FOLDERS: Mapping[str, Sequence[str]] = {"snapshot_raw": ("kind",)}
 """Columns that have a folder for each value: who wants one kind reads no other."""
 ROWS_A_FILE = 50_000
 """Of tables of which a part is made anew: files that hold such rows are written again."""
-_MISSING = ("DELTA_TABLE_ONLY_OPERATION", "DELTA_MISSING_DELTA_TABLE")
-"""How Delta Lake says that there is no table, of an empty folder or of none."""
-_LAST_COMMIT = "spark.databricks.delta.lastCommitVersionInSession"
-_NO_COMMIT = str((1 << 63) - 1)
-"""No table has that version."""
-
 
 Start = Callable[[int], SparkSession]
 """Makes the session, or gives the one that there is. Given the bytes that there are to read."""
@@ -58,12 +56,23 @@ class Store:
     def path(self, table: str) -> str:
         return f"{address(self.root)}/tables/{TABLES[table].layer}/{table}"
 
-    def read(self, table: str, version: int | None) -> DataFrame:
-        """A table as it was at this version. None: no rows, there is no such table yet."""
-        if version is None:
+    def read(self, table: str, version: int | None, among: Among | None = None) -> DataFrame:
+        """A table as it was at this version. None: no rows, there is no such table yet.
+
+        among: files are passed over in which no row can have these values; those that are read
+        may have other rows, too.
+        """
+        path = self.path(table)
+        found = () if version is None else files(self._folder(table), version, among)
+        if not found:
             return self._empty(table)
-        reader = self.spark.read.format("delta").option("versionAsOf", version)
-        return reader.load(self.path(table))
+        reader = self.spark.read.schema(schema(table)).option("basePath", path)
+        rows = reader.parquet(*(no_pattern(f"{path}/{name}") for name in found))
+        return rows.select(*TABLES[table].names)
+
+    def count(self, table: str, version: int) -> int:
+        """Rows of a table at this version."""
+        return count(self._folder(table), version)
 
     def append(self, table: str, rows: DataFrame, build: str) -> int:
         """Add rows; the table's new version."""
@@ -83,13 +92,7 @@ class Store:
 
     def latest(self, table: str) -> int | None:
         """The newest version of a table, whoever wrote it; None: there is no such table."""
-        try:
-            rows = self.spark.sql(f"DESCRIBE HISTORY {self._name(table)} LIMIT 1").collect()
-        except AnalysisException as error:
-            if (error.getCondition() or "").startswith(_MISSING):
-                return None
-            raise
-        return int(rows[0]["version"])
+        return latest(self._folder(table))
 
     def recover(self, manifest: Manifest | None, died: Sequence[str]) -> Mapping[str, int]:
         """Take back what was written after this build; versions of tables that it concerned.
@@ -126,13 +129,14 @@ class Store:
     def _name(self, table: str) -> str:
         return f"delta.`{self.path(table).replace('`', '``')}`"
 
+    def _folder(self, table: str) -> str:
+        """As others than Spark name it."""
+        return f"{self.root.rstrip('/')}/tables/{TABLES[table].layer}/{table}"
+
     def _saved(self, table: str, writer: DataFrameWriter, build: str) -> int:
-        """The version of this session's commit, without a look at the log. Without new rows there
-        may be none; then the version is what it was."""
-        self.spark.conf.set(_LAST_COMMIT, _NO_COMMIT)
+        """The new version. Without new rows there may be none; then it is what it was."""
         writer.option("userMetadata", build).save(self.path(table))
-        found = self.spark.conf.get(_LAST_COMMIT)
-        return self._there(table) if found in (None, _NO_COMMIT) else int(str(found))
+        return self._there(table)
 
     def _there(self, table: str) -> int:
         latest = self.latest(table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
@@ -11,13 +11,14 @@ from datetime import date
 import pyspark.sql.functions as F
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 
 from ..core.errors import StorageError
 from ..core.landing import LIVE
 from .checks import conforming, sound
 from .dataset import Context, Dataset, Frames
 from .manifest import ALL, Clusters, Manifest, Written
+from .parts import Among
 from .store import KEPT_WHEN_A_BUILD_DIES, Store, literal
 from .tables import TABLES, Scope
 
@@ -36,8 +37,9 @@ class Work:
     versions: dict[str, int] = field(default_factory=dict)
     written: dict[str, Written] = field(default_factory=dict)
 
-    def read(self, table: str) -> DataFrame:
-        return self.store.read(table, self.versions.get(table))
+    def read(self, table: str, among: Among | None = None) -> DataFrame:
+        """among: as `Store.read` has it."""
+        return self.store.read(table, self.versions.get(table), among)
 
     def read_before(self, table: str) -> DataFrame:
         """As the build before left it."""
@@ -53,8 +55,9 @@ def take(work: Work, table: str, rows: DataFrame) -> None:
         fresh = table not in work.versions and table not in KEPT_WHEN_A_BUILD_DIES
         add = work.store.overwrite if fresh else work.store.append
         work.versions[table] = add(table, conforming(table, rows), work.build)
-        kept = work.read(table)
-        count = sound(table, kept) if TABLES[table].key else kept.count()
+        if TABLES[table].key:
+            sound(table, work.read(table))
+        count = work.store.count(table, work.versions[table])
     _note(work, table, count, began)
 
 
@@ -70,7 +73,7 @@ def make(work: Work, dataset: Dataset, wanted: Clusters, context: Context) -> No
         else:
             kept = rows.where(part)
             work.versions[table] = work.store.replace(table, kept, work.build, part)
-        count = _counted(work, table, part)
+        count = _counted(work, table, part, wanted)
     _note(work, table, count, began)
 
 
@@ -89,25 +92,43 @@ def _day(day: date) -> str:
 
 
 def _inputs(work: Work, dataset: Dataset, wanted: Clusters) -> Frames:
-    frames = {name: _input(work, name, dataset, wanted) for name in dataset.inputs}
-    if dataset.builds and work.before:
-        builds = [row["_build"] for row in dataset.builds(frames).collect()]
-        frames[_ROWS] = frames[_ROWS].where(F.col("_build").isin(*builds))
+    frames = {n: _input(work, n, dataset, wanted) for n in dataset.inputs if n != _ROWS}
+    if _ROWS in dataset.inputs:
+        among: Among = {}
+        if dataset.builds and work.before:
+            among = {"_build": [row["_build"] for row in dataset.builds(frames).collect()]}
+        frames[_ROWS] = _input(work, _ROWS, dataset, wanted, among)
     return frames
 
 
-def _input(work: Work, name: str, dataset: Dataset, wanted: Clusters) -> DataFrame:
+def _input(
+    work: Work, name: str, dataset: Dataset, wanted: Clusters, among: Among | None = None
+) -> DataFrame:
     """All rows, or those that have to do with these clusters or lineages."""
-    frame, scope = work.read(name), TABLES[dataset.table].scope
+    scope = TABLES[dataset.table].scope
     if scope not in _NAMED or wanted is ALL:
-        return frame
+        return _among(work, name, among or {})
     names = sorted(wanted)
     if TABLES[name].scope is scope or scope is Scope.LINEAGE:
-        return frame.where(F.col(scope.value).isin(*names))
-    if name in _BY_SCOPE_ID:
-        ids = F.col("scope_id").isin(*_ids(work, names))
-        return frame.where(_BY_SCOPE_ID[name](names, ids))
-    return frame
+        return _among(work, name, {scope.value: names})
+    if name == "audit_raw":
+        return _among(work, name, {"scope_id": _ids(work, names)})
+    rows = _among(work, name, among or {})
+    if name in (_ROWS, "snapshot"):
+        # Of an instance that was not reached yet only its snapshot may tell which cluster it is.
+        theirs = F.lit(True)
+        if name == _ROWS:
+            theirs = F.col("scope_id").isNull() | F.col("scope_id").isin(*_ids(work, names))
+        is_live = F.col("source") == LIVE
+        return rows.where((is_live & F.col("subject").isin(*names)) | (~is_live & theirs))
+    return rows
+
+
+def _among(work: Work, name: str, among: Among) -> DataFrame:
+    rows = work.read(name, among)
+    for column, values in among.items():
+        rows = rows.where(F.col(column).isin(*values))
+    return rows
 
 
 def _ids(work: Work, names: Sequence[str]) -> list[str]:
@@ -116,37 +137,29 @@ def _ids(work: Work, names: Sequence[str]) -> list[str]:
     return [*names, *(row[0] for row in known.collect() if row[0] is not None)]
 
 
-def _of_live(names: Sequence[str], others: Column) -> Column:
-    """Rows of these clusters' snapshots, and whatever `others` says of states' and
-    configurations'."""
-    is_live = F.col("source") == LIVE
-    return (is_live & F.col("subject").isin(*names)) | (~is_live & others)
-
-
 _ROWS = "snapshot_raw"
-_BY_SCOPE_ID: Mapping[str, Callable[[Sequence[str], Column], Column]] = {
-    "audit_raw": lambda _, ids: ids,
-    "snapshot": lambda names, _: _of_live(names, F.lit(True)),
-    # Of an instance that was not reached yet only the snapshot may tell which cluster it is.
-    _ROWS: lambda names, ids: _of_live(names, ids | F.col("scope_id").isNull()),
-}
-"""Which rows of a table that has no clusters' names have to do with these clusters."""
 _NAMED = (Scope.CLUSTER, Scope.LINEAGE)
 """Scopes that are also the name of the column which tells what a row is about."""
 
 
-def _counted(work: Work, table: str, part: str | None) -> int:
+def _counted(work: Work, table: str, part: str | None, wanted: Clusters) -> int:
     """Rows of the whole table. Checked are those that are new."""
-    rows = work.read(table)
     if part is None:
-        return sound(table, rows)
-    sound(table, rows.where(part))
-    return rows.count()
+        return sound(table, work.read(table))
+    among = {TABLES[table].scope.value: sorted(wanted)} if wanted is not ALL else {}
+    sound(table, work.read(table, among).where(part))
+    return work.store.count(table, work.versions[table])
 
 
 def _note(work: Work, table: str, rows: int, began: float) -> None:
     seconds = round(time.monotonic() - began, 3)
     work.written[table] = Written(work.versions[table], rows, seconds)
+
+
+def _told(error: Exception) -> str:
+    """One line. Of what Java raised, the first only says that Java was called."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return next((line[2:] for line in lines if line.startswith(": ")), lines[0])[:_SHOWN]
 
 
 @contextmanager
@@ -155,9 +168,8 @@ def explained(task: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
         raise StorageError(
-            f"{task}: {lines[0][:_SHOWN]}",
+            f"{task}: {_told(error)}",
             "The build before this one stays the current one. `kafkaform fleet doctor` checks "
             "disk, memory and Java.",
         ) from error

@@ -83,3 +83,29 @@ def test_every_command_of_it_exists(
         verbs = words[:2] if words[0] in ("fleet", "sandbox") else words[:1]
         shown = command(*verbs, "--help", within=tmp_path)
         assert [flag for flag in flags if f"--{flag}" not in shown] == [], words
+
+
+@pytest.mark.parametrize(
+    ("end", "code"), [(KeyboardInterrupt, 130), (SystemExit(1), 1), (SystemExit(143), 143)]
+)
+def test_nothing_stays_when_it_is_stopped(
+    demo: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, end: Any, code: int
+) -> None:
+    """By Ctrl-C, by a command that ends otherwise than it should, by a signal: brokers are
+    stopped and the folder is gone."""
+    folder, stopped = tmp_path / "story", []
+
+    def made(**_: str) -> str:
+        folder.mkdir()
+        return str(folder)
+
+    def start(self: Any, name: str) -> None:
+        raise end
+
+    monkeypatch.setattr(demo.tempfile, "mkdtemp", made)
+    monkeypatch.setattr(demo.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(demo.Demo, "start", start)
+    monkeypatch.setattr(demo.Demo, "stop", lambda self: stopped.append(folder.is_dir()))
+    with pytest.raises(SystemExit) as ended:
+        demo.main()
+    assert (ended.value.code, stopped, folder.exists()) == (code, [True], False)

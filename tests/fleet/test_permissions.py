@@ -306,7 +306,8 @@ def test_the_command_expands_what_a_build_has(
     found = json.loads(told("json"))["rows"]
     assert [tuple(row[name] for name in KEY) for row in found] == expected != []
     told("csv", tmp_path / "a.csv")
-    assert (tmp_path / "a.csv").read_bytes().decode() == told("csv")
+    (header, *lines) = (tmp_path / "a.csv").read_text().splitlines()
+    assert header == ",".join(COLUMNS) and len(lines) == len(expected)
     told("parquet", tmp_path / "p")
     made = [row.asDict() for row in spark.read.parquet(str(tmp_path / "p")).collect()]
     assert {name: tuple(kept[name] for name in COLUMNS) for name, kept in keyed(made).items()} == {

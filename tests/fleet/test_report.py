@@ -263,6 +263,16 @@ def test_tables_are_cut_and_say_so(tmp_path: Path) -> None:
     assert "34 more in <code>fleet-grant_findings.csv</code>" in html(made)
 
 
+def test_a_run_of_two_kinds_is_one_run(tmp_path: Path) -> None:
+    """It stands in the rows of both; steps add up, runs do not."""
+    row = {"cluster": "a", "day": NOW.date(), "steps": 2, "applied": 1, "partial_runs": 1}
+    kinds = [row | {"kind": kind, "failed": 1} for kind in ("kafka_topic", "kafka_quota")]
+    days = [row | {"kind": "kafka_topic", "day": (NOW - DAY).date()}]
+    publish(tmp_path, "b-1", {"apply_reliability": kinds + days})
+    rows = ask(Gold(gold.current(str(tmp_path))), DETAILS)["apply_clusters"] or []
+    assert [(r["steps"], r["failed"], r["partial_runs"]) for r in rows] == [(6, 2, 2)]
+
+
 def test_markdown_is_the_golden_one(found: Report) -> None:
     """KAFKAFORM_UPDATE_GOLDEN=1 rewrites the file."""
     path = GOLDEN / "fleet.md"

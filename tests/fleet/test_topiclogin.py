@@ -12,6 +12,7 @@ from kafkaform.cli import fleetrun
 from kafkaform.cli.connection import Flags, Way
 from kafkaform.cli.console import Console
 from kafkaform.core.errors import UsageError
+from kafkaform.fleet.session import Place
 
 SETTINGS = "KAFKAFORM_TOPIC_SETTINGS"
 PROVIDER = """provider "kafka" {{
@@ -43,13 +44,13 @@ def test_a_login_by_tokens_is_refused_in_words(folder: Path) -> None:
     (folder / "main.kf.hcl").write_text(BY_TOKEN)
     (folder / "token").write_text("a.b.c")
     with pytest.raises(UsageError, match=r"topic audit .* login by tokens \(OAUTHBEARER\)") as told:
-        fleetrun._follower("audit", Way(Flags(), Console.standard()))
+        fleetrun._follower("audit", Way(Flags(), Console.standard()), Place("local[1]", Path()))
     assert "SCRAM" in str(told.value.advice) and SETTINGS not in os.environ
 
 
 def test_a_login_by_password_goes_to_the_workers(folder: Path) -> None:
     """In the environment, in the words of their client."""
     (folder / "main.kf.hcl").write_text(BY_PASSWORD)
-    fleetrun._follower("audit", Way(Flags(), Console.standard()))
+    fleetrun._follower("audit", Way(Flags(), Console.standard()), Place("local[1]", Path()))
     found = json.loads(os.environ[SETTINGS])
     assert (found["sasl.mechanism"], found["sasl.password"]) == ("SCRAM-SHA-512", "x")

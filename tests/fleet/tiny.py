@@ -53,8 +53,7 @@ def expected() -> dict[str, list[str]]:
     """What `rows` must find."""
     things = (("kafka_topic", "orders", TOPIC), ("kafka_acl", KEY, _sorted(ACL)))
     live = [(name, *thing) for name in "ab" for thing in things]
-    asked = (("ord*", "Prefixed"), ("orders", "Literal"))
-    may = [(name, *about, "User:ci", READ) for name in "ab" for about in asked]
+    may = [(name, "ord*", "Prefixed", "User:ci", READ) for name in "ab"]
     return {"live": sorted(map(repr, live)), "effective_permissions": sorted(map(repr, may))}
 
 

@@ -371,5 +371,5 @@ def test_the_documentation_names_everything() -> None:
 
 def test_the_rule_of_the_documentation_is_sound(tmp_path: Path) -> None:
     text = (EXAMPLE.parents[2] / "docs/fleet/register.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```hcl\n(.*?)```", text, re.DOTALL)
+    (example,) = re.findall(r"```fleet.hcl\n(.*?)```", text, re.DOTALL)
     assert len(fleet(tmp_path, example).register.rules) == 1

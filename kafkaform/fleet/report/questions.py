@@ -195,14 +195,19 @@ DETAILS: Mapping[str, Question] = {
         " sum(skipped) as skipped from apply_reliability where error_code = '' and day > {day}"
         " group by day order by day",
     ),
+    # One run counts under each kind that it changed: of a day, the kind with the most counts.
     "apply_clusters": Question(
         ("apply_reliability",),
         "select count(*) over () as total, cluster, sum(steps) as steps, sum(applied) as applied,"
         " sum(failed) as failed, sum(unknown) as unknown, sum(skipped) as skipped,"
         " sum(retries) as retries, sum(partial_runs) as partial_runs,"
         " sum(validated_then_failed) as validated_then_failed, max(p95_ms) as p95_ms"
-        " from apply_reliability where error_code = '' and day > {day} group by cluster"
-        " order by failed desc, unknown desc, steps desc, cluster limit {limit}",
+        " from (select cluster, day, sum(steps) as steps, sum(applied) as applied,"
+        " sum(failed) as failed, sum(unknown) as unknown, sum(skipped) as skipped,"
+        " sum(retries) as retries, max(partial_runs) as partial_runs,"
+        " sum(validated_then_failed) as validated_then_failed, max(p95_ms) as p95_ms"
+        " from apply_reliability where error_code = '' and day > {day} group by cluster, day)"
+        " group by cluster order by failed desc, unknown desc, steps desc, cluster limit {limit}",
     ),
     "apply_errors": Question(
         ("apply_reliability",),

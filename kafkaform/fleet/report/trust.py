@@ -26,7 +26,7 @@ _APPLIES = (
     Column("unknown", "Unknown", Kind.NUMBER),
     Column("skipped", "Skipped", Kind.NUMBER),
     Column("retries", "Retries", Kind.NUMBER),
-    Column("partial_runs", "Runs in part", Kind.NUMBER),
+    Column("partial_runs", "Runs in part, at least", Kind.NUMBER),
     Column("validated_then_failed", "Failed after dry run", Kind.NUMBER),
     Column("p95_ms", "Slowest p95, ms", Kind.NUMBER, "unknown"),
 )
