@@ -216,8 +216,10 @@ def _acl(random: Random) -> Row:
         name,
         pattern,
     )
-    names = ("acl_principal", "acl_host", "acl_operation", "acl_permission_type")
-    names += ("resource_type", "resource_name", "resource_pattern_type_filter")
+    names = (
+        *("acl_principal", "acl_host", "acl_operation", "acl_permission_type"),
+        *("resource_type", "resource_name", "resource_pattern_type_filter"),
+    )
     return _row("kafka_acl", "|".join(values), **dict(zip(names, values, strict=True)))
 
 
