@@ -16,6 +16,7 @@ from ..fleet.gold import Gold, Row, current, literal, plain
 from ..fleet.permitted import COLUMNS, KEY, Only, shown, wanted, where, worded, write_parquet
 from ..fleet.session import build_session
 from ..state.backends.obstores import is_remote
+from .fleetjars import with_jars
 from .fleetrun import Spark, need_packages
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _gold(ask: Ask, table: str) -> Gold:
 
 @contextmanager
 def _session(spark: Spark) -> Iterator[SparkSession]:
-    session = build_session(spark.place)
+    session = build_session(with_jars(spark.place))
     try:
         yield session
     finally:

@@ -29,6 +29,7 @@ from ..state.backends.local import LocalBackend
 from ..state.backends.objects import ObjectBackend
 from ..state.backends.obstores import is_remote, open_objects
 from .connection import Way
+from .fleetjars import with_jars
 from .workspace import lock_info
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def _session(spark: Spark) -> Iterator[Start]:
 
         def start(size: int) -> SparkSession:
             if not found:
-                found.append(build_session(replace(spark.place, size=size)))
+                found.append(build_session(with_jars(replace(spark.place, size=size))))
                 stack.callback(found[0].stop)
             return found[0]
 

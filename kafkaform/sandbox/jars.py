@@ -72,8 +72,11 @@ def class_path(report: Report, source: Source) -> tuple[Path, ...]:
     return _distribution(Path(home).absolute()) if home else ensure(pinned(), report, source)
 
 
-def ensure(jars: tuple[Jar, ...], report: Report, source: Source) -> tuple[Path, ...]:
-    """These jars' paths in the user's cache; what is missing comes from `source`.
+def ensure(
+    jars: tuple[Jar, ...], report: Report, source: Source, what: str = f"Kafka {VERSION}"
+) -> tuple[Path, ...]:
+    """These jars' paths in the user's cache; what is missing comes from `source`. what: their name
+    on the screen.
 
     Each file is compared with its SHA-256 every time. Raises KafkaformError for a file with
     another content, after removing it."""
@@ -84,7 +87,7 @@ def ensure(jars: tuple[Jar, ...], report: Report, source: Source) -> tuple[Path,
         if jar not in missing:
             verify(jar, folder / jar.file_name)
     if missing:
-        _download(missing, folder, report, source)
+        _download(missing, folder, report, source, what)
     return tuple(folder / jar.file_name for jar in jars)
 
 
@@ -116,12 +119,14 @@ def _distribution(home: Path) -> tuple[Path, ...]:
     return jars
 
 
-def _download(missing: tuple[Jar, ...], folder: Path, report: Report, source: Source) -> None:
+def _download(
+    missing: tuple[Jar, ...], folder: Path, report: Report, source: Source, what: str
+) -> None:
     """Into a folder of this run, then into the cache by an atomic rename: readers see whole
     files only, and of two downloads at once the later simply replaces equal bytes."""
     _sweep(folder)
     total, done = sum(jar.size for jar in missing), 0
-    label = f"downloading Kafka {VERSION} ({len(missing)} jars)"
+    label = f"downloading {what} ({len(missing)} jars)"
     report(Progress("jars", label, 0, total, "bytes"))
     with source() as fetch, tempfile.TemporaryDirectory(prefix=_PARTIAL, dir=folder) as partial:
         pool = ThreadPoolExecutor(_WORKERS)

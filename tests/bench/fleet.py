@@ -29,6 +29,7 @@ from typing import Any
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from kafkaform.cli.fleetjars import with_jars
 from kafkaform.core.folder import Folder
 from kafkaform.fleet import manifest
 from kafkaform.fleet.dataset import Context, Dataset
@@ -47,10 +48,11 @@ SHARE = 100
 """One cluster of so many has something new."""
 ROWS = ("audit_raw", "snapshot_raw")
 FIRST_ROW = """
+from kafkaform.cli.fleetjars import with_jars
 from kafkaform.fleet.session import Place, build_session
 from kafkaform.sandbox.places import cache
 
-print(build_session(Place("local[2]", cache())).range(1).collect())
+print(build_session(with_jars(Place("local[2]", cache()))).range(1).collect())
 """
 
 
@@ -97,7 +99,7 @@ def end_to_end(root: Path, size: Size, clusters: int) -> tuple[Run, Run]:
 
 @contextmanager
 def session() -> Iterator[SparkSession]:
-    made = build_session(Place("local[2]", cache(), size=LARGE_BYTES))
+    made = build_session(with_jars(Place("local[2]", cache(), size=LARGE_BYTES)))
     try:
         yield made
     finally:

@@ -24,6 +24,7 @@ from random import Random
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from kafkaform.cli.fleetjars import with_jars
 from kafkaform.fleet.access_bits import ASKED, BITS, asked_of, given_by
 from kafkaform.fleet.dataset import Context
 from kafkaform.fleet.patterns import acls, topics
@@ -152,7 +153,7 @@ def main(clusters: int = CLUSTERS) -> None:
         f"permissions of {clusters} clusters of {TOPICS} topics and {ACLS} ACLs, "
         f"best of {ROUNDS}, 2 threads"
     )
-    spark = build_session(Place("local[2]", cache()))
+    spark = build_session(with_jars(Place("local[2]", cache())))
     with tempfile.TemporaryDirectory(prefix=f"bench-{os.getpid()}-") as folder:
         base = 0.0
         for what, took in measure(spark, folder, clusters):

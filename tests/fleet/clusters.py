@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyspark
 
+from kafkaform.cli.fleetjars import with_jars
 from kafkaform.fleet import java, session
 from kafkaform.fleet.session import Place
 from kafkaform.sandbox.places import cache
@@ -44,7 +45,7 @@ def environment() -> Mapping[str, str]:
 
 def delta() -> list[str]:
     """What makes spark-submit find Delta Lake, as a cluster's own settings would."""
-    place = Place("spark://", cache())
+    place = with_jars(Place("spark://", cache()))
     wanted = session.settings(place)
     ours = ("spark.jars", "spark.sql.extensions", "spark.sql.catalog", "spark.sql.warehouse")
     given = {name: value for name, value in wanted.items() if name.startswith(ours)}

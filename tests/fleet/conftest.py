@@ -23,9 +23,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Two threads on this machine, with Delta."""
+    from kafkaform.cli.fleetjars import with_jars
     from kafkaform.fleet.session import Place, build_session
     from kafkaform.sandbox.places import cache
 
-    session = build_session(Place("local[2]", cache()))
+    session = build_session(with_jars(Place("local[2]", cache())))
     yield session
     session.stop()

