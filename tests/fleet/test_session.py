@@ -208,9 +208,8 @@ def test_spark_runs_on_the_java_of_a_package(tmp_path: Path) -> None:
     tools.mkdir()
     for folder in ("/bin", "/usr/bin"):
         for program in Path(folder).iterdir():
-            if program.name != "java" and not (tools / program.name).exists():
-                if not (tools / program.name).is_symlink():
-                    (tools / program.name).symlink_to(program)
+            if program.name != "java" and not (tools / program.name).is_symlink():
+                (tools / program.name).symlink_to(program)
     alone = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     done = subprocess.run(
         [sys.executable, "-c", SMALL, tmp_path / "table"],
