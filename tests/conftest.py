@@ -78,22 +78,14 @@ end of a run no process waits for the last of them alone."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first; else as they were found. A file is one process's, and so are all tests
-    that share a Spark session: what Java has compiled for one serves the next."""
+    """Long files first; else as they were found."""
     root = Path(__file__).parent
 
     def rank(item: pytest.Item) -> int:
         name = item.path.relative_to(root).as_posix()
         return next((n for n, start in enumerate(LONGEST) if name.startswith(start)), len(LONGEST))
 
-    items.sort(key=lambda item: (not _shares_spark(item), rank(item)))
-    for item in items:
-        group = "spark" if _shares_spark(item) else item.path.relative_to(root).as_posix()
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
-def _shares_spark(item: pytest.Item) -> bool:
-    return "spark" in getattr(item, "fixturenames", ())
+    items.sort(key=rank)
 
 
 def pytest_configure() -> None:

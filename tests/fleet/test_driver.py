@@ -416,7 +416,6 @@ def brought(lines: list[bytes]) -> Follow:
     return follow
 
 
-@pytest.mark.long
 @pytest.mark.spark
 def test_a_build_makes_anew_what_something_new_is_about(
     spark: SparkSession, tmp_path: Path

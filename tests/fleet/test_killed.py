@@ -14,7 +14,7 @@ from kafkaform.fleet.gold import Gold, current
 
 from .killing import NAMES, PIECE, at, built, killed, landed, rows
 
-pytestmark = [pytest.mark.long, pytest.mark.spark]
+pytestmark = pytest.mark.spark
 
 
 def test_a_run_that_is_killed_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:

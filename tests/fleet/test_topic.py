@@ -198,7 +198,6 @@ def home(
     folder.clean()
 
 
-@pytest.mark.long
 @pytest.mark.spark
 def test_a_build_has_each_event_once(home: Home, spark: SparkSession) -> None:
     """New records; nothing new; a crash between rows and note; the same records by file, too; and
