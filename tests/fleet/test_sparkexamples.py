@@ -48,16 +48,12 @@ def test_scripts_are_sound() -> None:
 
 def jars() -> dict[str, str]:
     """Artifact -> version, as pom.xml names them."""
-    space = {"m": "http://maven.apache.org/POM/4.0.0"}
     pom = ElementTree.parse(HERE / "pom.xml")
-    known = {
-        f"${{{node.tag.partition('}')[2]}}}": node.text or ""
-        for node in pom.findall("m:properties/*", space)
-    }
+    known = {f"${{{node.tag}}}": node.text or "" for node in pom.findall("properties/*")}
     found = {}
-    for node in pom.findall("m:dependencies/m:dependency", space):
-        number = node.findtext("m:version", "", space)
-        found[node.findtext("m:artifactId", "", space)] = known.get(number, number)
+    for node in pom.findall("dependencies/dependency"):
+        number = node.findtext("version", "")
+        found[node.findtext("artifactId", "")] = known.get(number, number)
     return found
 
 
