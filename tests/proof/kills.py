@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,12 @@ from tests.durability.promises import pairs
 from .cluster import client
 from .desire import Desire
 from .folder import Folder, finish
-from .lane import Lane, strike_at_growth, strike_later
+from .lane import Lane, strike_at_growth, strike_at_intent, strike_later
+from .running import Running
 
+AIMED = 4
+"""One round in so many is struck while an intent has no outcome; however fast the machine is, some
+then are."""
 GROWTHS = 8
 """How often the log of one such apply grows: the run's head, then intents and outcomes."""
 OPERATION_TIMEOUT = "3s"
@@ -39,13 +44,24 @@ def strike(lane: Lane, length: float, number: int) -> bool:
     """Begin an apply and send it the signal at a moment drawn at random: somewhere on the clock,
     or right after the log grew. True if it was still running then."""
     random = lane.random
-    clock, share = random.random() < 0.4, random.uniform(0.3, 1.1)
+    clock, share = random.random() < 0.4, random.uniform(0.3, 1.0)
     growth, delay = random.randint(1, GROWTHS), random.choice((0.0, 0.005, 0.02, 0.05))
+    if clock:
+        return _struck(lane, lambda process: strike_later(process, length * share, number))
+    return _struck(
+        lane, lambda process: strike_at_growth(process, lane.folder, growth, delay, number)
+    )
+
+
+def aimed(lane: Lane, length: float, number: int) -> bool:
+    """Begin an apply and send it the signal while an intent has no outcome yet."""
+    return _struck(lane, lambda process: strike_at_intent(process, lane.folder, number))
+
+
+def _struck(lane: Lane, blow: Callable[[Running], bool]) -> bool:
     process = lane.start()
     try:
-        if clock:
-            return strike_later(process, length * share, number)
-        return strike_at_growth(process, lane.folder, growth, delay, number)
+        return blow(process)
     finally:
         ended = finish(process)
         assert "Traceback" not in ended.out, ended.out
@@ -72,7 +88,7 @@ def rounds(lane: Lane, numbers: range, length: float) -> tuple[Counter[str], tup
     for number in numbers:
         try:
             lane.prepare()
-            struck = strike(lane, length, signal.SIGKILL)
+            struck = (aimed if number % AIMED == 0 else strike)(lane, length, signal.SIGKILL)
             landed[where(lane) if struck else "ended before"] += 1
             if number % 5 == 0 and strike(lane, length, signal.SIGKILL):
                 landed["again, while recovering"] += 1

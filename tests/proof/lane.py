@@ -12,6 +12,7 @@ from random import Random
 
 from confluent_kafka.admin import AdminClient
 
+from kafkaform.audit.event import Kind, decode
 from tests.durability import promises
 from tests.durability.promises import Before, Thing, World
 
@@ -109,6 +110,27 @@ def strike_at_growth(
             return True
         time.sleep(0.001)
     return False
+
+
+def strike_at_intent(process: Running, folder: Folder, number: int) -> bool:
+    """Send the signal as soon as the log ends with an intent: what it announces is about to be
+    sent, is on its way or was just answered. False if the process had ended before."""
+    seen = _size(folder)
+    while process.poll() is None:
+        now = _size(folder)
+        if now != seen:
+            seen = now
+            if _last_kind(folder.log.read_bytes()) == Kind.INTENT:
+                process.send_signal(number)
+                return True
+        time.sleep(0.001)
+    return False
+
+
+def _last_kind(lines: bytes) -> str:
+    """Of the last whole line."""
+    *whole, _ = lines.split(b"\n")
+    return decode(whole[-1]).kind if whole else ""
 
 
 def _size(folder: Folder) -> int:
