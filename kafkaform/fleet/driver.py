@@ -23,6 +23,7 @@ from .order import FIRST, selected
 from .register import Register
 from .store import Start, Store
 from .tables import SCHEMA_VERSION, TABLES, Scope
+from .together import together
 from .touched import touched
 from .work import Work, explained, make, take
 
@@ -135,7 +136,7 @@ def run(
     )
     manifest.publish(objects, made, plan.files)
     manifest.end(objects)
-    return Result(made, tuple(work.written), clusters)
+    return Result(made, tuple(name for name in TABLES if name in work.written), clusters)
 
 
 def _plan(objects: Objects, datasets: Sequence[Dataset], options: Options) -> _Plan:
@@ -228,26 +229,39 @@ def _make_all(
     report: Report,
 ) -> tuple[Clusters, Mapping[str, Clusters]]:
     """The touched clusters, and what this build owes to the tables that it was told to leave."""
-    clusters: Clusters = ALL
     lineages = ALL if plan.stale else _lineages(work, plan)
-    known, owed = plan.stale, dict(plan.before.owed if plan.before else {})
-    for number, dataset in enumerate(plan.chosen):
-        table = dataset.table
-        if not known and not _tells(table, plan.chosen[number:]):
-            clusters, known = _touched(work, plan, context), True
-        report(Progress("fleet", f"making {table}", number, len(plan.chosen), "tables", even=False))
-        wanted = _united(_of(table, clusters, lineages), owed.pop(table, NOBODY))
-        if wanted is ALL or wanted:
+    owed = dict(plan.before.owed if plan.before else {})
+    early, total = _early(plan.chosen), len(plan.chosen)
+
+    def make_all(some: Sequence[Dataset], clusters: Clusters, done: int) -> None:
+        names = [dataset.table for dataset in some]
+        due = {n: _united(_of(n, clusters, lineages), owed.pop(n, NOBODY)) for n in names}
+
+        def one(dataset: Dataset) -> None:
+            wanted = due[dataset.table]
+            if wanted is ALL or wanted:
+                make(work, dataset, wanted, context)
+
+        def begins(tables: Sequence[str], more: int) -> None:
             held()
-            make(work, dataset, wanted, context)
-    if not known:
-        clusters = _touched(work, plan, context)
-    total = len(plan.chosen)
+            label = f"making {', '.join(tables)}"
+            report(Progress("fleet", label, done + more, total, "tables", even=False))
+
+        together(some, one, begins, work.store.spark.interruptAll)
+
+    make_all(plan.chosen[:early], ALL, 0)
+    clusters = ALL if plan.stale else _touched(work, plan, context)
+    make_all(plan.chosen[early:], clusters, early)
     report(Progress("fleet", "tables made", total, total, "tables", finished=True))
     left = {d.table for d in datasets} - {d.table for d in plan.chosen}
     for table in left:
         owed[table] = _united(_of(table, clusters, lineages), owed.get(table, NOBODY))
     return clusters, {table: who for table, who in owed.items() if who is ALL or who}
+
+
+def _early(chosen: Sequence[Dataset]) -> int:
+    """How many come before it can be told which clusters are touched."""
+    return max((n for n, each in enumerate(chosen, 1) if each.table in FIRST), default=0)
 
 
 def _of(table: str, clusters: Clusters, lineages: Clusters) -> Clusters:
@@ -265,11 +279,6 @@ def _lineages(work: Work, plan: _Plan) -> Clusters:
 def _new_lines(work: Work, plan: _Plan) -> DataFrame:
     builds = (work.build, *plan.died)
     return work.read("audit_raw", {"_build": builds}).where(F.col("_build").isin(*builds))
-
-
-def _tells(table: str, ahead: Sequence[Dataset]) -> bool:
-    """Whether tables that tell which clusters are touched are still to be made."""
-    return any(dataset.table in FIRST for dataset in ahead)
 
 
 def _touched(work: Work, plan: _Plan, context: Context) -> Clusters:

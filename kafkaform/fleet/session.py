@@ -53,12 +53,14 @@ _HERE: Mapping[str, str] = {
 """On one machine."""
 _SMALL: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
+    "-XX:+UseSerialGC",
+    "spark.driver.memory": "2g",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Where starting and compiling take longer than computing."""
+"""Where starting and compiling take longer than computing. Java would give what the quick compiler
+makes 48 MB, and stop to compile when they are full, which is before a build ends."""
 _LARGE: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "8",
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
