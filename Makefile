@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo fleet-demo test test-fleet soak bench lint format clean
+.PHONY: demo fleet-demo test soak bench lint format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "kafkaform needs $(PYTHON) (3.11 or newer); set PYTHON=..."; exit 1; }
@@ -25,12 +25,7 @@ test: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not spark"
-
-# Those that need Spark, one after the other: each build is many Spark jobs.
-test-fleet: $(STAMP)
-	@$(BIN)/python -m pytest -q -n 0 -m spark
-
+	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 soak: $(STAMP)
 	@$(BIN)/python -m tests.soak
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import probe
@@ -61,7 +64,17 @@ def broker(pytestconfig: pytest.Config) -> Broker:
             time.sleep(0.2)
 
 
+TESTS = Path(__file__).parent
+SESSION = "one Spark session"
+WITH_SESSION = frozenset(
+    path.relative_to(TESTS.parent).as_posix()
+    for path in TESTS.glob("fleet/test_*.py")
+    if re.search(r"\bspark: (SparkSession|Any)\b", path.read_text("utf-8"))
+)
+"""Files that use the fixture `spark`."""
 LONGEST = (
+    SESSION,
+    "fleet/test_clusterjob.py",
     "cli/test_examples.py",
     "proof/test_kill.py",
     "kafka/test_placement_broker.py",
@@ -73,16 +86,28 @@ LONGEST = (
     "power/",
     "hostile/",
 )
-"""Files below tests/ that wait for brokers more than they compute: they begin first, so that at the
-end of a run no process waits for the last of them alone."""
+"""Files below tests/ that take long, or wait for brokers more than they compute: they begin first,
+so that at the end of a run no process waits for the last of them alone."""
+
+
+class _Scheduling(LoadFileScheduling):  # type: ignore[misc]  # it has no types
+    """A file is run by one process; and one process has the only Spark session."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = str(super()._split_scope(nodeid))
+        return SESSION if file in WITH_SESSION else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:
+    return _Scheduling(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first; else as they were found."""
-    root = Path(__file__).parent
 
     def rank(item: pytest.Item) -> int:
-        name = item.path.relative_to(root).as_posix()
+        file = item.path.relative_to(TESTS.parent).as_posix()
+        name = SESSION if file in WITH_SESSION else file.removeprefix("tests/")
         return next((n for n, start in enumerate(LONGEST) if name.startswith(start)), len(LONGEST))
 
     items.sort(key=rank)

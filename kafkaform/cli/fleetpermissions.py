@@ -110,7 +110,7 @@ def _session(spark: Spark) -> Iterator[SparkSession]:
 @contextmanager
 def _explained() -> Iterator[None]:
     """What Spark raises becomes a KafkaformError."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no stubs
     from pyspark.errors import PySparkException
 
     try:

@@ -212,17 +212,17 @@ def _unlike(one: str, other: str, path: Column) -> Column:
 def _judged(path: Column) -> Column:
     declared, recorded, live = (F.try_element_at(side, path) for side in "dsl")
     shows_s, shows_l = _shows("s", path), _shows("l", path)
-    s = F.when(shows_s, recorded).when(shows_l, live).otherwise(declared)
-    l = F.when(shows_l, live).when(shows_s, recorded).otherwise(declared)  # noqa: E741
-    d = F.when(F.col("d").isNotNull(), declared).otherwise(s)
+    state = F.when(shows_s, recorded).when(shows_l, live).otherwise(declared)
+    there = F.when(shows_l, live).when(shows_s, recorded).otherwise(declared)
+    code = F.when(F.col("d").isNotNull(), declared).otherwise(state)
     return F.struct(
         path.alias("path"),
         declared.alias("desired"),
         recorded.alias("state"),
         live.alias("live"),
-        d.eqNullSafe(s).alias("ds"),
-        d.eqNullSafe(l).alias("dl"),
-        s.eqNullSafe(l).alias("sl"),
+        code.eqNullSafe(state).alias("ds"),
+        code.eqNullSafe(there).alias("dl"),
+        state.eqNullSafe(there).alias("sl"),
     )
 
 
@@ -257,9 +257,8 @@ def _everywhere(name: str) -> Column:
 
 
 def _is_so(presence: tuple[bool, bool, bool]) -> Column:
-    d, s, l = (F.lit(value) for value in presence)  # noqa: E741
-    same = F.col("has_d").eqNullSafe(d) & F.col("has_s").eqNullSafe(s)
-    return same & F.col("has_l").eqNullSafe(l)
+    sides = zip(("has_d", "has_s", "has_l"), presence, strict=True)
+    return reduce(Column.__and__, (F.col(side).eqNullSafe(F.lit(has)) for side, has in sides))
 
 
 def _by_values(ds: Column, dl: Column, sl: Column) -> Column:

@@ -74,8 +74,8 @@ class _Plan:
 
     @property
     def size(self) -> int:
-        """Bytes that have landed and are to be read; of a whole build, of all there is."""
-        return sum(self.files[name] for name in (self.files if self.stale else self.new))
+        """Bytes of all that has landed: tables about the whole fleet are made of all there is."""
+        return sum(self.files.values())
 
     @property
     def nothing(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import reduce
+from functools import partial, reduce
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -21,6 +21,7 @@ from .landed import CHANGED, Snapshots, lines_of, registers
 from .lines import FILE, TOPIC, judged, records
 from .names import no_pattern
 from .tables import TABLES
+from .together import at_once
 
 BRONZE = ("audit_raw", "snapshot_raw", "snapshot", "register_raw", "quarantine")
 LONGEST = 2048
@@ -77,16 +78,23 @@ def take_in(
     by then is to be taken back.
     """
     read = _Files(spark, landing, tuple(dict.fromkeys(files)))
-    lines = write("audit_raw", audit_rows(records(_audit_lines(read.of(AUDIT))), stamp))
+
+    def written(**tables: DataFrame) -> list[DataFrame]:
+        tasks = [partial(write, name, _stamped(name, tables[name], stamp)) for name in tables]
+        return at_once(tasks, spark.interruptAll)
+
+    snapshots, taken = Snapshots.of(read.metas(), read.rows()), registers(read.of(REGISTER))
+    lines, rows, _ = written(
+        audit_raw=_printed(records(_audit_lines(read.of(AUDIT)))),
+        snapshot_raw=snapshots.rows(),
+        register_raw=taken.where(F.col("reason").isNull()),
+    )
     lines = lines.where(F.col("origin") == FILE)
-    snapshots = Snapshots.of(read.metas(), read.rows())
-    rows = write("snapshot_raw", _stamped("snapshot_raw", snapshots.rows(), stamp))
     refused = snapshots.refused(_counted(rows)) if read.has(META) else ()
     none = lines.where(F.col("seq").isNull()).select("_file").distinct()
     holed = tuple(row["_file"] for row in none.collect()) if read.has(AUDIT) else ()
     wanted = {*holed, *(stem + end for stem in refused for end in (META, ROWS))}
     again = replace(read, names=tuple(name for name in read.names if name in wanted))
-    taken = registers(read.of(REGISTER))
     bad = (
         _bad(judged(_audit_lines(again.of(AUDIT)))),
         _bad(Snapshots.of(again.metas(), again.rows()).faults()),
@@ -94,17 +102,19 @@ def take_in(
         _bad(taken),
         *_bad_of_topics(bronze),
     )
-    quarantine = reduce(DataFrame.unionByName, bad)
-    kept = write("quarantine", _stamped("quarantine", quarantine, stamp))
+    kept, _ = written(
+        quarantine=reduce(DataFrame.unionByName, bad), snapshot=snapshots.metas_with(refused)
+    )
     _weigh(kept, lines, rows, max_corrupt)
-    write("snapshot", _stamped("snapshot", snapshots.metas_with(refused), stamp))
-    sound = taken.where(F.col("reason").isNull())
-    write("register_raw", _stamped("register_raw", sound, stamp))
 
 
 def audit_rows(lines: DataFrame, stamp: Stamp) -> DataFrame:
     """`audit_raw` of judged lines."""
-    return _stamped("audit_raw", lines.withColumn("line", _printable(F.col("line"))), stamp)
+    return _stamped("audit_raw", _printed(lines), stamp)
+
+
+def _printed(lines: DataFrame) -> DataFrame:
+    return lines.withColumn("line", _printable(F.col("line")))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Which files a version of a table is made of, without Spark.
+"""Which files a version of a table is made of, and how to go back to it, without Spark.
 
 Delta Lake's log says it, and the least and greatest value of each column of a file. To ask Spark
 costs jobs of its own for each table that a query names: on small tables more than the query.
@@ -42,6 +42,15 @@ def latest(folder: str) -> int | None:
         return int(DeltaTable(place(folder), storage_options=options()).version())
     except TableNotFoundError:
         return None
+
+
+def restored(folder: str, version: int) -> int:
+    """Make a table again what it was: the version that it then has. Spark takes seconds for it."""
+    from deltalake import DeltaTable
+
+    table = DeltaTable(place(folder), storage_options=options())
+    table.restore(version)
+    return int(table.version())
 
 
 def files(folder: str, version: int, among: Among | None = None) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from ..core.errors import StorageError
 from .lines import FILE
 from .manifest import Manifest
 from .names import no_pattern
-from .parts import Among, count, files, latest
+from .parts import Among, count, files, latest, restored
 from .schemas import schema
 from .tables import TABLES
 
@@ -102,8 +102,7 @@ class Store:
         for table, written in (manifest.tables if manifest else {}).items():
             if table in KEPT_WHEN_A_BUILD_DIES or self.latest(table) == written.version:
                 continue
-            self.spark.sql(f"RESTORE TABLE {self._name(table)} TO VERSION AS OF {written.version}")
-            taken_back[table] = self._there(table)
+            taken_back[table] = restored(self._folder(table), written.version)
         for table in KEPT_WHEN_A_BUILD_DIES if died else ():
             if self.latest(table) is not None:
                 builds = ", ".join(map(literal, died))

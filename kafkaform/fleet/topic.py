@@ -63,7 +63,7 @@ def checkpoint(root: str, topic: str) -> str:
 
 def _lines(spark: SparkSession, topic: str) -> DataFrame:
     """line, lineage, origin, _file."""
-    cloudpickle.register_pickle_by_value(topicsource)  # type: ignore[no-untyped-call]
+    cloudpickle.register_pickle_by_value(topicsource)  # type: ignore[no-untyped-call]  # has no types
     spark.dataSource.register(topicsource.Topic)
     stream = spark.readStream.format(topicsource.NAME).option("topic", topic).load()
     file = F.concat(F.lit(f"{TOPIC}{topic}/"), F.col("number").cast("string"))

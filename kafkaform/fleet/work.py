@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import date
 
 import pyspark.sql.functions as F
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from deltalake.exceptions import DeltaError
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no stubs
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
@@ -164,10 +165,10 @@ def _told(error: Exception) -> str:
 
 @contextmanager
 def explained(task: str) -> Iterator[None]:
-    """What Spark raises becomes a StorageError."""
+    """What Spark and Delta's readers raise becomes a StorageError."""
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, Py4JError, DeltaError) as error:
         raise StorageError(
             f"{task}: {_told(error)}",
             "The build before this one stays the current one. `kafkaform fleet doctor` checks "

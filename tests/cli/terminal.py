@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+MOMENT_SECONDS = 0.5
 PATIENCE_SECONDS = 30.0
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -66,6 +67,12 @@ class Terminal:
 
     def type(self, text: str) -> None:
         os.write(self._terminal, text.encode())
+
+    def interrupt(self) -> None:
+        """Ctrl-C by somebody who has seen the prompt for a moment: one that comes between Python's
+        prompt and its waiting for a line is noticed at the next key only."""
+        time.sleep(MOMENT_SECONDS)
+        self.type("\x03")
 
     def end(self) -> int:
         """Read the rest; the exit code."""

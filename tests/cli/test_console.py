@@ -87,7 +87,7 @@ def test_a_conversation(folder: Here, tmp_path: Path) -> None:
     terminal.wait_for("is a text.\n> ")
     terminal.type("[1,\n")
     terminal.wait_for("[1,\n… ")
-    terminal.type("\x03")
+    terminal.interrupt()
     terminal.wait_for("[1,\n… \n> ")
     terminal.type('"still ${1 + 1}"\n')
     terminal.wait_for('"still 2"\n> ')

@@ -140,7 +140,7 @@ def test_a_conversation(bare: Bare) -> None:
     terminal.type("describe bro")
     terminal.wait_for("describe bro")
     time.sleep(READING_SECONDS)
-    terminal.type("\x03")
+    terminal.interrupt()
     terminal.wait_for("describe bro\nkafkaform> ")
     terminal.type("describe users --client-property sasl.password=hunter2\n")
     terminal.wait_for("no broker is named")
