@@ -38,3 +38,6 @@ class Dataset:
     """_build of all rows of `snapshot_raw` that it needs, from its other inputs: the builds that
     took them in. None: it needs those of any. All that ever landed is there, and what has not
     changed since need not be read again."""
+    of_records: bool = False
+    """It says what logs say, under the names that clusters have: without new lines and new names
+    it stays as it is."""

@@ -36,7 +36,9 @@ DATASETS = (
     Dataset("desired", ("cluster", *_LANDED), resources.desired, resources.desired_builds),
     Dataset("history", ("history", *_LANDED), history.history, history.new_builds),
     Dataset("event_conflict", ("audit_raw",), events.event_conflict),
-    Dataset("event", ("audit_raw", "cluster", "event_conflict", "run"), events.event),
+    Dataset(
+        "event", ("audit_raw", "cluster", "event_conflict", "run"), events.event, of_records=True
+    ),
     Dataset("drift", ("cluster", "drift", "lineage", "live", *_OWNED), drift.build),
     Dataset("drift_daily", ("drift",), drift.daily),
     Dataset("change_attribution", ("event", "history", "snapshot"), attribution.build),
@@ -50,7 +52,7 @@ DATASETS = (
     ),
     Dataset("policy_findings", ("cluster", "live", "policy_findings", *_OWNED), policy.build),
     Dataset("capacity", ("cluster", "history", "live", *_OWNED), capacity.build),
-    Dataset("apply_reliability", ("event", "run"), reliability.build),
+    Dataset("apply_reliability", ("event", "run"), reliability.build, of_records=True),
     Dataset(
         "fleet_consistency",
         ("cluster", "event_conflict", "lineage", "live", "run", *_OWNED),

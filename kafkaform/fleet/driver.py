@@ -24,7 +24,7 @@ from .register import Register
 from .store import Start, Store
 from .tables import SCHEMA_VERSION, TABLES, Scope
 from .together import together
-from .touched import touched
+from .touched import Touched, touched
 from .work import Work, explained, make, take
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -233,9 +233,8 @@ def _make_all(
     owed = dict(plan.before.owed if plan.before else {})
     early, total = _early(plan.chosen), len(plan.chosen)
 
-    def make_all(some: Sequence[Dataset], clusters: Clusters, done: int) -> None:
-        names = [dataset.table for dataset in some]
-        due = {n: _united(_of(n, clusters, lineages), owed.pop(n, NOBODY)) for n in names}
+    def make_all(some: Sequence[Dataset], news: Touched, done: int) -> None:
+        due = {d.table: _united(_of(d, news, lineages), owed.pop(d.table, NOBODY)) for d in some}
 
         def one(dataset: Dataset) -> None:
             wanted = due[dataset.table]
@@ -249,14 +248,15 @@ def _make_all(
 
         together(some, one, begins, work.store.spark.interruptAll)
 
-    make_all(plan.chosen[:early], ALL, 0)
-    clusters = ALL if plan.stale else _touched(work, plan, context)
-    make_all(plan.chosen[early:], clusters, early)
+    make_all(plan.chosen[:early], Touched(ALL, True), 0)
+    news = Touched(ALL, True) if plan.stale else _touched(work, plan, context)
+    make_all(plan.chosen[early:], news, early)
     report(Progress("fleet", "tables made", total, total, "tables", finished=True))
-    left = {d.table for d in datasets} - {d.table for d in plan.chosen}
-    for table in left:
-        owed[table] = _united(_of(table, clusters, lineages), owed.get(table, NOBODY))
-    return clusters, {table: who for table, who in owed.items() if who is ALL or who}
+    made = {dataset.table for dataset in plan.chosen}
+    for left in (dataset for dataset in datasets if dataset.table not in made):
+        more = _of(left, news, lineages)
+        owed[left.table] = _united(more, owed.get(left.table, NOBODY))
+    return news.clusters, {table: who for table, who in owed.items() if who is ALL or who}
 
 
 def _early(chosen: Sequence[Dataset]) -> int:
@@ -264,10 +264,12 @@ def _early(chosen: Sequence[Dataset]) -> int:
     return max((n for n, each in enumerate(chosen, 1) if each.table in FIRST), default=0)
 
 
-def _of(table: str, clusters: Clusters, lineages: Clusters) -> Clusters:
+def _of(dataset: Dataset, news: Touched, lineages: Clusters) -> Clusters:
     """What of a table is to be made anew."""
-    scope = TABLES[table].scope
-    return clusters if scope is Scope.CLUSTER else lineages if scope is Scope.LINEAGE else ALL
+    if dataset.of_records and not (lineages is ALL or lineages or news.renamed):
+        return NOBODY
+    scope = TABLES[dataset.table].scope
+    return news.clusters if scope is Scope.CLUSTER else lineages if scope is Scope.LINEAGE else ALL
 
 
 def _lineages(work: Work, plan: _Plan) -> Clusters:
@@ -281,9 +283,9 @@ def _new_lines(work: Work, plan: _Plan) -> DataFrame:
     return work.read("audit_raw", {"_build": builds}).where(F.col("_build").isin(*builds))
 
 
-def _touched(work: Work, plan: _Plan, context: Context) -> Clusters:
+def _touched(work: Work, plan: _Plan, context: Context) -> Touched:
     if plan.reworded:
-        return ALL
+        return Touched(ALL, True)
     views = {name: (work.read_before(name), work.read(name)) for name in FIRST}
     lines = _new_lines(work, plan)
     today = F.lit(context.as_of.date())

@@ -67,7 +67,7 @@ _LARGE: Mapping[str, str] = {
     "spark.driver.memory": "4g",
 }
 LARGE_BYTES = 64 * 2**20
-"""From so much to read on, whatever Java compiles is used often enough."""
+"""Where so much has landed, whatever Java compiles is used often enough."""
 _TAIL_BYTES = 3000
 
 
@@ -75,7 +75,7 @@ _TAIL_BYTES = 3000
 class Place:
     """master: `local[N]`, `spark://…`, `yarn`, `k8s://…` or `sc://…` (Spark Connect); cache: a
     folder of the user's, for jars; jars: Delta's, by path or URL, where Maven cannot be reached;
-    ivy: a settings file of Ivy that names a company's mirror; size: bytes that there are to read,
+    ivy: a settings file of Ivy that names a company's mirror; size: bytes that have landed,
     which decides what Java is tuned for on one machine."""
 
     master: str

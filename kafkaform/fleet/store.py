@@ -38,7 +38,7 @@ ROWS_A_FILE = 50_000
 """Of tables of which a part is made anew: files that hold such rows are written again."""
 
 Start = Callable[[int], SparkSession]
-"""Makes the session, or gives the one that there is. Given the bytes that there are to read."""
+"""Makes the session, or gives the one that there is. Given the bytes that have landed in all."""
 
 
 @dataclass(frozen=True)

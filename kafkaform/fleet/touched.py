@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -28,9 +29,18 @@ Views = tuple[DataFrame, DataFrame]
 _BEGIN = "run_begin"
 
 
+@dataclass(frozen=True)
+class Touched:
+    """clusters: rows about them are made anew; renamed: old records may be about other clusters
+    now, since a name or an id is new or gone, or two names share an id."""
+
+    clusters: Clusters
+    renamed: bool
+
+
 def touched(
     files: Iterable[str], clusters: Views, lineages: Views, lines: DataFrame, ended: DataFrame
-) -> Clusters:
+) -> Touched:
     """files: new ones, below the landing folder; lines: of `audit_raw`, those that no build before
     has seen; ended: of `policy_findings`, those whose waiver has ended since.
 
@@ -46,9 +56,9 @@ def touched(
         _part(lines.select(_scopes().alias("key")).distinct(), F.col("key")),
         _part(ended.select("cluster").distinct(), F.col("cluster")),
     )
-    changed = _changed(were, are)
+    changed, renamed = _changed(were, are), _renamed(before, now)
     if any(_reaches_all(old) != _reaches_all(new) for old, new in changed.values()):
-        return ALL
+        return Touched(ALL, renamed)
     everybody = before.keys() | now.keys()
     views = (before, now)
     found = _changed(before, now).keys() | waived.keys()
@@ -57,7 +67,16 @@ def touched(
     if changed:
         # Any unread state may be about a cluster that never said which one it is.
         found |= {name for name in everybody if not _ids(views, name)}
-    return ALL if found >= everybody else frozenset(found)
+    return Touched(ALL if found >= everybody else frozenset(found), renamed)
+
+
+def _renamed(before: Rows, now: Rows) -> bool:
+    named = [
+        sorted((row["cluster_id"], name) for name, row in view.items() if row.get("cluster_id"))
+        for view in (before, now)
+    ]
+    shared = any(len(dict(pairs)) < len(pairs) for pairs in named)
+    return shared or named[0] != named[1]
 
 
 def _named(views: Sequence[Rows], changed: Iterable[str], scopes: Iterable[str]) -> set[str]:

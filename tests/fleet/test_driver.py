@@ -26,7 +26,7 @@ from kafkaform.fleet.manifest import ALL, Manifest
 from kafkaform.fleet.order import ordered, selected
 from kafkaform.fleet.store import Store
 from kafkaform.fleet.tables import TABLES, Layer
-from kafkaform.fleet.touched import touched
+from kafkaform.fleet.touched import Touched, touched
 from kafkaform.fleet.work import explained
 
 from .frames import frame
@@ -276,6 +276,19 @@ def test_all_is_made_anew_for_another_version_or_another_register(tmp_path: Path
     assert driver._plan(objects, DATASETS, Options("1")).reworded
 
 
+def test_what_logs_say_is_made_anew_for_new_lines_or_new_names_alone() -> None:
+    """A snapshot of a cluster leaves `event` and what is made of it as they are."""
+    told = [REAL["event"], REAL["apply_reliability"], REAL["live"], REAL["run"]]
+
+    def due(renamed: bool, lineages: set[str]) -> list[Collection[str] | None]:
+        news = Touched(frozenset("a"), renamed)
+        return [driver._of(each, news, frozenset(lineages)) for each in told]
+
+    assert due(False, set()) == [set(), set(), {"a"}, set()]
+    assert due(True, set()) == [{"a"}, ALL, {"a"}, set()]
+    assert due(False, {"l"}) == [{"a"}, ALL, {"a"}, {"l"}]
+
+
 # ── who is touched ──────────────────────────────────────────────────────────────────────
 
 
@@ -300,9 +313,9 @@ TOUCHED: tuple[tuple[dict[str, Any], Collection[str] | None], ...] = (
     ({"files": ("live/a/1.meta.json", "live/a/1.jsonl")}, "a"),
     ({"files": tuple(f"live/{name}/1.meta.json" for name in "abcd")}, ALL),
     ({"now": [*KNOWN[:2], cluster_row("c", status="stale"), KNOWN[3]]}, "c"),
-    ({"now": KNOWN[:3]}, "d"),
+    ({"now": KNOWN[:3], "renamed": True}, "d"),
     # Two names of one cluster: its rows go over from the one to the other.
-    ({"now": [*KNOWN[:3], cluster_row("d", cluster_id="id-a")]}, "ad"),
+    ({"now": [*KNOWN[:3], cluster_row("d", cluster_id="id-a")], "renamed": True}, "ad"),
     ({"now_lineages": [lineage_row("l", scopes={"kafka": "id-b"}), LINEAGES[1]]}, "ab"),
     ({"lines": ({"kind": "run_end", "body": "{}"}, STEP, BEGIN)}, ("c", "d", "unknown")),
     ({"waived": "bb"}, "b"),
@@ -348,7 +361,8 @@ def test_clusters_are_touched_by_what_is_about_them(
         frame(spark, "audit_raw", lines),
         frame(spark, GOLD, ended),
     )
-    assert found == (ALL if wanted is ALL else frozenset(wanted))
+    assert found.clusters == (ALL if wanted is ALL else frozenset(wanted))
+    assert found.renamed == change.get("renamed", False)
 
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
