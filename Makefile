@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo fleet-demo test soak bench lint format clean
+.PHONY: demo fleet-demo test test-fleet soak bench lint format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "kafkaform needs $(PYTHON) (3.11 or newer); set PYTHON=..."; exit 1; }
@@ -25,7 +25,11 @@ test: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not spark"
+
+# Those that need Spark share one session, so that they run one after the other.
+test-fleet: $(STAMP)
+	@$(BIN)/python -m pytest -q -n 0 -m spark
 soak: $(STAMP)
 	@$(BIN)/python -m tests.soak
 
