@@ -30,6 +30,7 @@ test: $(STAMP)
 # Those that need Spark share one session, so that they run one after the other.
 test-fleet: $(STAMP)
 	@$(BIN)/python -m pytest -q -n 0 -m spark
+
 soak: $(STAMP)
 	@$(BIN)/python -m tests.soak
 
