@@ -28,7 +28,8 @@ from .promises import Name, Thing, World
 
 OWN = {"topic": "DYNAMIC_TOPIC_CONFIG", "group": "DYNAMIC_GROUP_CONFIG"}
 """The source of what was set on an object itself."""
-TRIES, PAUSE = 120, 0.1
+TRIES, PAUSE = 300, 0.1
+RECONNECT_MS = 500
 
 
 @contextmanager
@@ -40,6 +41,8 @@ def looking(bootstrap: str, password: str) -> Iterator[KafkaAdminClient]:
         sasl_mechanism="PLAIN",
         sasl_plain_username="admin",
         sasl_plain_password=password,
+        # A broker that was away for long is else asked again only half a minute after it is back.
+        reconnect_backoff_max_ms=RECONNECT_MS,
     )
     try:
         yield client
