@@ -301,7 +301,7 @@ def test_a_cluster_that_is_not_there(fleet: Fleet, monkeypatch: pytest.MonkeyPat
         "sound": "read",
     }
     assert taken.exit_code == 5
-    assert found["sound"].seconds < found["deaf"].seconds < 40
+    assert found["sound"].seconds < found["deaf"].seconds < 25
     for name, words in (("closed", "127.0.0.1:1"), ("unset", "NOT_SET"), ("refused", "login")):
         meta = fleet.meta("live", name, taken.snapshot)
         assert words in meta["error"] or name == "refused", meta

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from kafkaform.core.errors import UsageError
 from kafkaform.core.folder import Folder
 from kafkaform.fleet import manifest
 from kafkaform.fleet.gold import Gold, current
@@ -17,10 +18,13 @@ pytestmark = pytest.mark.spark
 
 
 def test_a_run_that_is_killed_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """With SIGKILL, when all but the manifest is there. What the next run makes has each file
-    once; `python -m tests.soak fleet` kills at every other step, too."""
+    """With SIGKILL: the first build when it has written its first table, and the second when all
+    but its manifest is there. What the next run makes has each file once."""
     root, objects = tmp_path / "root", Folder(tmp_path / "root")
     landed(root, 1)
+    assert killed(root, at(root, "bronze"))
+    with pytest.raises(UsageError, match="no build yet"):
+        current(str(root))
     _all_of(root, 1, built(spark, root).manifest)
 
     landed(root, 2)
