@@ -67,10 +67,13 @@ def _code(sweep: Sweep) -> str:
 
 
 def _has_all_named(session: Session, listed: Sweep) -> bool:
-    """Whether no topic was left out because its configs may not be seen."""
+    """Whether no topic was left out because its configs may not be seen. One that was made since,
+    and one that is gone, can be told from that by its name."""
     named = session.sweep(topics.KIND, Depth.NAMES)
     there = {item.identity for item in listed.items}
-    return named.coverage.fault is None and all(item.identity in there for item in named.items)
+    left = [item.identity for item in named.items if item.identity not in there]
+    found = session.read(left).values() if left else ()
+    return named.coverage.fault is None and all(isinstance(r, Absent | Observed) for r in found)
 
 
 def _sees_all_topics(session: Session, listed: Sweep | None) -> bool:

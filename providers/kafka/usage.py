@@ -28,6 +28,7 @@ from kafkaform.core.value import FrozenMap, Value
 from .context import Context
 from .exchange import attempt
 from .faults import fault_of
+from .reads.topics import UNKNOWN_TOPIC
 from .session import KafkaSession
 from .wire import usage as wire
 from .wire.cluster import log_sizes
@@ -131,10 +132,17 @@ def _authorizer(context: Context) -> Mapping[str, Value]:
 
 def _topics(context: Context, rows: Sequence[TopicRow], seen: Coverage) -> Sweep:
     """end_offsets_sum, start_offsets_sum: over all partitions; bytes: of all replicas on disk.
-    Where a partition has no leader, the topic's sums are not known."""
+    Where a partition has no leader, the topic's sums are not known. A topic that was made, moved
+    or deleted a moment ago is looked at once more, so that busy clusters are seen whole too."""
     living = [row for row in rows if row.code == 0]
     faults: list[Fault] = []
-    ends, starts = (_sums(context, living, time, faults) for time in (wire.LATEST, wire.EARLIEST))
+    ends, starts = _ends_and_starts(context, living, faults)
+    lost = [row.name for row in living if row.name not in ends or row.name not in starts]
+    again = _again(context, lost)
+    gone = {row.name for row in again if row.code == UNKNOWN_TOPIC}
+    living = [row for row in living if row.name not in gone]
+    more = _ends_and_starts(context, [row for row in again if row.code == 0], faults)
+    ends, starts = {**ends, **more[0]}, {**starts, **more[1]}
     sizes = _sizes(context, living)
     if faults and not ends and living:
         return _failed(TOPIC_USAGE, faults[0])
@@ -151,6 +159,28 @@ def _topics(context: Context, rows: Sequence[TopicRow], seen: Coverage) -> Sweep
         for row in living
     )
     return _sweep(context, TOPIC_USAGE, values, seen if whole else _VISIBLE)
+
+
+def _again(context: Context, names: Sequence[str]) -> Sequence[TopicRow]:
+    """These topics as they are now, those that are gone with their code; none if nobody tells."""
+    found: list[TopicRow] = []
+    for start in range(0, len(names), TOPICS_AT_ONCE):
+        chunk = names[start : start + TOPICS_AT_ONCE]
+        call = partial(list_topics, context.wire, chunk, context.timeout)
+        rows = attempt("Metadata", call)
+        if isinstance(rows, Fault):
+            return ()
+        found += rows
+    return found
+
+
+def _ends_and_starts(
+    context: Context, rows: Sequence[TopicRow], faults: list[Fault]
+) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    return (
+        _sums(context, rows, wire.LATEST, faults),
+        _sums(context, rows, wire.EARLIEST, faults),
+    )
 
 
 def _sums(

@@ -14,6 +14,7 @@ from kafkaform.core.resource import (
     CoverageKind,
     Depth,
     Facts,
+    Failed,
     Fault,
     FaultClass,
     Hidden,
@@ -227,6 +228,38 @@ def test_all_topics_are_seen(hidden: dict[str, bool], acls: list[Observed], prov
     sweeps = sight.sharpened(fake, [listing(TOPIC), listing(ACL, *acls)])  # type: ignore[arg-type]
     how = CoverageKind.COMPLETE if proven else CoverageKind.VISIBLE_ONLY
     assert {s.kind: s.coverage.kind for s in sweeps}[TOPIC] is how
+
+
+class Busy(Fake):
+    """One more topic than the listing had, of which `reading` is told by its name."""
+
+    def __init__(self, reading: type[Absent | Hidden | Failed | Observed]) -> None:
+        super().__init__({"": False}, ["new"])
+        self.reading = reading
+
+    def read(self, ids: Iterable[Identity]) -> dict[Identity, Reading]:
+        return {i: self._told(i) if i.key == "new" else Absent(i) for i in ids}
+
+    def _told(self, new: Identity) -> Reading:
+        made: dict[type[Reading], Reading] = {
+            Absent: Absent(new),
+            Hidden: Hidden(new, "DescribeConfigs"),
+            Failed: Failed(new, DENIED),
+            Observed: Observed(new, EMPTY),
+        }
+        return made[self.reading]
+
+
+@pytest.mark.parametrize(
+    ("reading", "proven"), [(Observed, True), (Absent, True), (Hidden, False), (Failed, False)]
+)
+def test_topics_that_were_made_meanwhile(
+    reading: type[Absent | Hidden | Failed | Observed], proven: bool
+) -> None:
+    """What a listing lacks was made or deleted since, or its configs may not be seen: a look at
+    it by name tells which."""
+    sweeps = sight.sharpened(Busy(reading), [listing(TOPIC), listing(ACL)])  # type: ignore[arg-type]
+    assert (sweeps[0].coverage.kind is CoverageKind.COMPLETE) is proven
 
 
 def test_a_prefix_and_its_own_name_are_two_things() -> None:

@@ -32,6 +32,8 @@ class Brokers:
         ]
         self.ends = {("a", 0): 5, ("a", 1): 7, ("b", 0): 3}
         self.down = ""
+        self.later: dict[str, TopicRow] = {}
+        self.later_fails = False
         self.sizes = True
         self.asked: list[tuple[str, Mapping[str, Sequence[int]]]] = []
         self.groups = {"1": [GroupRow("g", "consumer", "Stable"), GroupRow("c", "connect", None)]}
@@ -48,7 +50,16 @@ class Brokers:
         self.answer(node)
         self.asked.append((node, places))
         keys = [(name, n) for name, numbers in places.items() for n in numbers]
-        return {key: self.ends[key] if time == -1 else 1 for key in keys}
+        known = [key for key in keys if key in self.ends]
+        return {key: self.ends[key] if time == -1 else 1 for key in known}
+
+    def list_topics(self, _: Any, names: Sequence[str] | None, __: float) -> tuple[TopicRow, ...]:
+        if names is None:
+            return tuple(self.topics)
+        if self.later_fails:
+            raise NotSent("connection refused")
+        now = {row.name: row for row in self.topics} | self.later
+        return tuple(now[name] for name in names)
 
     def log_sizes(
         self, _: Any, topics: Mapping[str, int], node: str, __: float
@@ -76,7 +87,7 @@ class Brokers:
 @pytest.fixture
 def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     made = Brokers()
-    monkeypatch.setattr(usage, "list_topics", lambda *_: tuple(made.topics))
+    monkeypatch.setattr(usage, "list_topics", made.list_topics)
     monkeypatch.setattr(usage, "log_sizes", made.log_sizes)
     monkeypatch.setattr(usage, "describe_configs", lambda *_, **__: {})
     monkeypatch.setattr(usage.wire, "offsets", made.offsets)
@@ -112,6 +123,32 @@ def test_a_partition_without_a_leader(brokers: Brokers) -> None:
     how, rows = brokers.rows()["topic_usage"]
     assert how == "visible_only" and rows["a"]["end_offsets_sum"] is None
     assert rows["b"]["end_offsets_sum"] == 3
+
+
+def test_a_topic_that_is_deleted_meanwhile(brokers: Brokers) -> None:
+    """It has no row, and the others are still all there are."""
+    brokers.later["b"] = TopicRow("b", 3)
+    del brokers.ends["b", 0]
+    how, rows = brokers.rows()["topic_usage"]
+    assert how == "complete" and rows.keys() == {"a"}
+
+
+@pytest.mark.parametrize(("leader", "how"), [(2, "complete"), (-1, "visible_only")])
+def test_a_leader_that_changes_meanwhile(brokers: Brokers, leader: int, how: str) -> None:
+    """Whoever leads now is asked."""
+    brokers.topics[1] = TopicRow("b", 0, leaders=(3,), replicas=((1, 2),))
+    brokers.later["b"] = TopicRow("b", 0, leaders=(leader,), replicas=((1, 2),))
+    brokers.down = "3"
+    found, rows = brokers.rows()["topic_usage"]
+    assert found == how and rows["b"]["end_offsets_sum"] == (3 if leader == 2 else None)
+
+
+def test_nobody_tells_of_it_any_more(brokers: Brokers) -> None:
+    """What could not be looked at again is not gone."""
+    brokers.later_fails = True
+    del brokers.ends["b", 0]
+    how, rows = brokers.rows()["topic_usage"]
+    assert how == "visible_only" and rows["b"]["end_offsets_sum"] is None
 
 
 def test_a_broker_that_is_down(brokers: Brokers) -> None:
