@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -87,7 +88,8 @@ def end_to_end(root: Path, size: Size, clusters: int) -> tuple[Run, Run]:
     """A whole build, and the next one."""
     world = World(root, size=size)
     world.register(clusters)
-    world.write(range(clusters))
+    with ProcessPoolExecutor() as pool:
+        list(pool.map(world.write, ([number] for number in range(clusters))))
     whole = fleet_run(root)
     world.register(clusters, day=1)
     world.write(range(max(1, clusters // SHARE)), days=(1,))

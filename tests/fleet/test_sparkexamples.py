@@ -57,6 +57,13 @@ def jars() -> dict[str, str]:
     return found
 
 
+def test_jars_for_s3_are_those_that_builds_are_tested_with() -> None:
+    lines = Path(__file__).with_name("s3a.txt").read_text().splitlines()
+    pinned = dict(line.split()[0].split(":")[1:] for line in lines if line[0] != "#")
+    wanted = {name: number for name, number in jars().items() if not name.startswith("delta-")}
+    assert "hadoop-aws" in wanted and wanted.items() <= pinned.items()
+
+
 def test_versions_are_those_of_what_is_installed() -> None:
     """Of Spark, Delta Lake and kafkaform."""
     named = jars()
