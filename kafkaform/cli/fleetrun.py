@@ -21,7 +21,7 @@ from ..core.progress import Report
 from ..fleet import doctor
 from ..fleet.gold import Gold, current, literal
 from ..fleet.manifest import ALL, FOLDER
-from ..fleet.session import LOCAL, Place, build_session
+from ..fleet.session import LOCAL, Landed, Place, build_session
 from ..render.text import count, inline
 from ..sandbox import places
 from ..state.backend import Backend, Lease
@@ -158,9 +158,9 @@ def _session(spark: Spark) -> Iterator[Start]:
     with ExitStack() as stack:
         found: list[SparkSession] = []
 
-        def start(size: int) -> SparkSession:
+        def start(landed: Landed) -> SparkSession:
             if not found:
-                found.append(build_session(with_jars(replace(spark.place, size=size))))
+                found.append(build_session(with_jars(replace(spark.place, landed=landed))))
                 stack.callback(found[0].stop)
             return found[0]
 

@@ -281,7 +281,7 @@ def _two_owners(frames: Frames) -> DataFrame:
     """Objects that more than one state has recorded: each would undo what the other one does."""
     states = frames["lineage"].select("lineage", F.coalesce("name", "lineage").alias("name"))
     held = (
-        frames["recorded"]
+        _recorded_twice(frames["recorded"])
         .join(states, "lineage", how="left")
         .groupBy("cluster", "kind", "key")
         .agg(
@@ -293,6 +293,15 @@ def _two_owners(frames: Frames) -> DataFrame:
     )
     detail = F.concat(F.lit("recorded in the states "), F.array_join("names", ", "))
     return _finding(held, "two_owners", F.col("kind"), F.col("key"), detail, F.array("cluster"))
+
+
+def _recorded_twice(recorded: DataFrame) -> DataFrame:
+    """The rows of objects that are recorded more than once, and of others that happen to have the
+    same number: texts are gathered of those alone, which are few of millions."""
+    rows = recorded.withColumn("_object", F.xxhash64("cluster", "kind", "key"))
+    counted = rows.groupBy("_object").agg(F.count(F.lit(1)).alias("rows"))
+    several = counted.where(F.col("rows") > 1).select("_object")
+    return rows.join(several, "_object", how="left_semi")
 
 
 def _renamed(cluster: DataFrame) -> DataFrame:

@@ -81,12 +81,17 @@ def daily(frames: Frames, context: Context) -> DataFrame:
     Given the drift of all clusters, it counts them all, whichever something new is about; a
     second build on the same day replaces the rows of that day.
     """
-    counted = (F.col("path") == "") | (F.col("drift_class") == UNDECLARED)
+    is_object, is_override = F.col("path") == "", F.col("drift_class") == UNDECLARED
+    # An object has one row of its own, but may have several overrides.
+    overridden = F.count_distinct(F.when(is_override, F.col("key")))
     return (
         frames["drift"]
-        .where(counted)
+        .where(is_object | is_override)
         .groupBy("cluster", "kind", "drift_class")
-        .agg(F.count_distinct("key").alias("objects"), F.min("first_seen").alias("oldest"))
+        .agg(
+            (F.count_if(is_object) + overridden).alias("objects"),
+            F.min("first_seen").alias("oldest"),
+        )
         .withColumn("day", F.lit(context.as_of.date()))
         .select(*TABLES["drift_daily"].names)
     )

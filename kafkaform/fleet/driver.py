@@ -21,6 +21,7 @@ from .dataset import Context, Dataset
 from .manifest import ALL, Clusters, Manifest
 from .order import FIRST, selected
 from .register import Register
+from .session import Landed
 from .store import Start, Store
 from .tables import SCHEMA_VERSION, TABLES, Scope
 from .together import together
@@ -73,9 +74,12 @@ class _Plan:
     reworded: bool
 
     @property
-    def size(self) -> int:
-        """Bytes of all that has landed: tables about the whole fleet are made of all there is."""
-        return sum(self.files.values())
+    def landed(self) -> Landed:
+        """Tables about the whole fleet are made of all there is, others of what is new, unless
+        nothing counts any more that was made before."""
+        everything = sum(self.files.values())
+        anew = self.stale or self.reworded
+        return Landed(everything, everything if anew else sum(self.files[n] for n in self.new))
 
     @property
     def nothing(self) -> bool:
@@ -103,7 +107,7 @@ def run(
         return Result(plan.before)
     started = datetime.now(UTC)
     report(Progress("fleet", "starting Spark", 0, None))
-    store = Store(start(plan.size), root)
+    store = Store(start(plan.landed), root)
     print_ = inputs.fingerprint(plan.files, (options.code, *sorted(options.only)))
     # What topics bring is no file, so that files alone would give two builds one name.
     timed = options.follow or plan.nothing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..core.objects import Objects
 from . import manifest
+from .session import Landed
 from .store import Start, Store
 from .work import explained
 
@@ -25,5 +26,5 @@ def prune(start: Start, objects: Objects, root: str, keep: int) -> int:
         manifest.forget(objects, each.build)
     first = min((*kept, now), key=lambda each: each.started)
     with explained("old files cannot be removed"):
-        Store(start(0), root).vacuum(first)
+        Store(start(Landed()), root).vacuum(first)
     return len(old)

@@ -61,28 +61,39 @@ _SMALL: Mapping[str, str] = {
 }
 """Where starting and compiling take longer than computing. Java would give what the quick compiler
 makes 48 MB, and stop to compile when they are full, which is before a build ends."""
-_LARGE: Mapping[str, str] = {
+_GROWN: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "8",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": _SMALL["spark.driver.extraJavaOptions"],
     "spark.driver.memory": "4g",
 }
+"""Where much has landed, little of it is new, and few tables are made of all there is: on 2 cores
+to compile well takes half of the time."""
+_LARGE: Mapping[str, str] = {**_GROWN, "spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
 LARGE_BYTES = 64 * 2**20
-"""Where so much has landed, whatever Java compiles is used often enough."""
+"""Where so much is to be done, whatever Java compiles is used often enough."""
 _TAIL_BYTES = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """Bytes that have landed. new: of them, those that a build makes its tables of."""
+
+    all: int = 0
+    new: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """master: `local[N]`, `spark://…`, `yarn`, `k8s://…` or `sc://…` (Spark Connect); cache: a
     folder of the user's, for jars; jars: Delta's, by path or URL, where Maven cannot be reached;
-    ivy: a settings file of Ivy that names a company's mirror; size: bytes that have landed,
-    which decides what Java is tuned for on one machine."""
+    ivy: a settings file of Ivy that names a company's mirror; landed: what Java is tuned for on one
+    machine."""
 
     master: str
     cache: Path
     jars: tuple[str, ...] = ()
     ivy: Path | None = None
-    size: int = 0
+    landed: Landed = Landed()
 
     @property
     def connect(self) -> bool:
@@ -131,7 +142,8 @@ def settings(place: Place) -> Mapping[str, str]:
 
 
 def _here(place: Place) -> Mapping[str, str]:
-    chosen = {**_HERE, **(_SMALL if place.size < LARGE_BYTES else _LARGE)}
+    tuned = _SMALL if place.landed.all < LARGE_BYTES else _GROWN
+    chosen = {**_HERE, **(tuned if place.landed.new < LARGE_BYTES else _LARGE)}
     if "SPARK_DRIVER_MEMORY" in os.environ:
         del chosen["spark.driver.memory"]
     return chosen

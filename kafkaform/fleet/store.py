@@ -25,6 +25,7 @@ from .manifest import Manifest
 from .names import no_pattern
 from .parts import Among, count, files, latest, restored
 from .schemas import schema
+from .session import Landed
 from .tables import TABLES
 
 KEPT_WHEN_A_BUILD_DIES = frozenset({"audit_raw"})
@@ -37,8 +38,8 @@ _FOLDERS: Mapping[str, Sequence[str]] = {"snapshot_raw": ("kind",)}
 ROWS_A_FILE = 50_000
 """Of tables of which a part is made anew: files that hold such rows are written again."""
 
-Start = Callable[[int], SparkSession]
-"""Makes the session, or gives the one that there is. Given the bytes that have landed in all."""
+Start = Callable[[Landed], SparkSession]
+"""Makes the session, or gives the one that there is."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from kafkaform.fleet.dataset import Context, Dataset
 from kafkaform.fleet.datasets import DATASETS
 from kafkaform.fleet.order import ordered
 from kafkaform.fleet.register import Register
-from kafkaform.fleet.session import LARGE_BYTES, Place, build_session
+from kafkaform.fleet.session import LARGE_BYTES, Landed, Place, build_session
 from kafkaform.fleet.store import Store
 from kafkaform.fleet.tables import TABLES, Layer
 from kafkaform.sandbox.places import cache
@@ -101,7 +101,9 @@ def end_to_end(root: Path, size: Size, clusters: int) -> tuple[Run, Run]:
 
 @contextmanager
 def session() -> Iterator[SparkSession]:
-    made = build_session(with_jars(Place("local[2]", cache(), size=LARGE_BYTES)))
+    made = build_session(
+        with_jars(Place("local[2]", cache(), landed=Landed(LARGE_BYTES, LARGE_BYTES)))
+    )
     try:
         yield made
     finally:

@@ -24,6 +24,7 @@ from kafkaform.fleet.datasets import DATASETS as ALL_OF_THEM
 from kafkaform.fleet.driver import Follow, Options, Result, run
 from kafkaform.fleet.manifest import ALL, Manifest
 from kafkaform.fleet.order import ordered, selected
+from kafkaform.fleet.session import Landed
 from kafkaform.fleet.store import Store
 from kafkaform.fleet.tables import TABLES, Layer
 from kafkaform.fleet.touched import Touched, touched
@@ -148,7 +149,7 @@ class Fleet:
     def _options(self, **options: Any) -> Options:
         return Options(self.code, **options)
 
-    def _start(self, _: int) -> SparkSession:
+    def _start(self, _: Landed) -> SparkSession:
         self.started += 1
         return self.spark
 
