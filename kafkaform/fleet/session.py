@@ -51,26 +51,29 @@ _HERE: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
 }
 """On one machine."""
-_SMALL: Mapping[str, str] = {
+_SERIAL = "-XX:+UseSerialGC"
+_QUICK: Mapping[str, str] = {
+    "spark.driver.extraJavaOptions": f"{_SERIAL} -XX:TieredStopAtLevel=1 "
+    "-XX:ReservedCodeCacheSize=256m",
+}
+"""Java compiles quickly and not well, where planning takes longer than computing. It would give
+what it compiles so 48 MB, and stop to compile when they are full, which is before a build ends."""
+_PLAIN: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "2",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
-    "-XX:+UseSerialGC",
-    "spark.driver.memory": "2g",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Where starting and compiling take longer than computing. Java would give what the quick compiler
-makes 48 MB, and stop to compile when they are full, which is before a build ends."""
-_GROWN: Mapping[str, str] = {
+"""Spark makes no code of its own, where that would take longer than the code saves."""
+_LARGE: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "8",
-    "spark.driver.extraJavaOptions": _SMALL["spark.driver.extraJavaOptions"],
+    "spark.driver.extraJavaOptions": _SERIAL,
     "spark.driver.memory": "4g",
 }
-"""Where much has landed, little of it is new, and few tables are made of all there is: on 2 cores
-to compile well takes half of the time."""
-_LARGE: Mapping[str, str] = {**_GROWN, "spark.driver.extraJavaOptions": "-XX:+UseSerialGC"}
+_MEMORY: Mapping[str, str] = {"spark.driver.memory": "2g"}
 LARGE_BYTES = 64 * 2**20
-"""Where so much is to be done, whatever Java compiles is used often enough."""
+"""So much new makes whatever is compiled be used often enough."""
+WHOLE_SHARE = 16
+"""What tables about the whole fleet cost for a byte of it, where all others cost so much."""
 _TAIL_BYTES = 3000
 
 
@@ -142,8 +145,14 @@ def settings(place: Place) -> Mapping[str, str]:
 
 
 def _here(place: Place) -> Mapping[str, str]:
-    tuned = _SMALL if place.landed.all < LARGE_BYTES else _GROWN
-    chosen = {**_HERE, **(tuned if place.landed.new < LARGE_BYTES else _LARGE)}
+    landed = place.landed
+    chosen = {**_HERE, **_LARGE}
+    if landed.new < LARGE_BYTES:
+        chosen |= _QUICK
+    if landed.new + landed.all / WHOLE_SHARE < LARGE_BYTES:
+        chosen |= _PLAIN
+    if landed.all < LARGE_BYTES:
+        chosen |= _MEMORY
     if "SPARK_DRIVER_MEMORY" in os.environ:
         del chosen["spark.driver.memory"]
     return chosen

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..core.errors import ConnectError, KafkaformError
-from .jars import Fetch, Jar
+from .jars import OTHERWISE, Fetch, Jar
 
 _ATTEMPTS = 3
 _TIMEOUT = 60  # seconds without an answer
@@ -43,7 +43,8 @@ def _fetch(jar: Jar, folder: Path) -> Path:
     raise ConnectError(
         f"{jar.coordinate} could not be downloaded: {fault}",
         "check the network and HTTPS_PROXY; behind a proxy with its own certificate set "
-        "REQUESTS_CA_BUNDLE to its file; without a network set KAFKA_HOME to an unpacked Kafka",
+        "REQUESTS_CA_BUNDLE to its file; without a network name jars that are here already, "
+        f"{OTHERWISE}",
     )
 
 

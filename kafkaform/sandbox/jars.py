@@ -22,6 +22,10 @@ VERSION = "4.3.1"
 _WORKERS = 4
 _PARTIAL = ".partial-"
 _ABANDONED = 3600.0  # seconds after which a half-made download belongs to nobody
+OTHERWISE = (
+    f"Kafka's by KAFKA_HOME (the folder of an unpacked Kafka {VERSION}), Delta Lake's by --jars"
+)
+"""How jars are named that are here already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +108,8 @@ def verify(jar: Jar, path: Path) -> None:
         f"  expected SHA-256 {jar.sha256}, {jar.size} bytes\n"
         f"  found    SHA-256 {found}, {size} bytes",
         "run the command again to download it afresh; if it is refused again, something between "
-        "you and the repository alters files: try another network, or set KAFKA_HOME to an "
-        f"unpacked Kafka {VERSION} that you trust",
+        "you and the repository alters files: try another network, or name jars that you trust, "
+        f"{OTHERWISE}",
     )
 
 

@@ -103,6 +103,16 @@ def after(seconds: float) -> Callable[[], bool]:
 def killed(root: Path, come: Callable[[], bool], made: Sequence[str] = MADE) -> bool:
     """Start `fleet run` and kill it, with all that it has started, when the moment has come.
     False: it had ended before. Raises AssertionError: it failed by itself."""
+    code, said = struck(root, come, signal.SIGKILL, made)
+    assert code in (0, -signal.SIGKILL), said
+    return code != 0
+
+
+def struck(
+    root: Path, come: Callable[[], bool], number: int, made: Sequence[str] = MADE
+) -> tuple[int, str]:
+    """Start `fleet run` and send a signal to it and all that it has started, as a terminal does,
+    when the moment has come. Its exit code and what it said; none of it is left."""
     words = ("fleet", "run", "--root", str(root), "--quiet", "--master", "local[2]")
     only = [word for name in made for word in ("--only", name)]
     with (root.parent / f"{root.name}.txt").open("w+") as said:
@@ -116,10 +126,12 @@ def killed(root: Path, come: Callable[[], bool], made: Sequence[str] = MADE) -> 
         try:
             while process.poll() is None and not come() and time.monotonic() < ends:
                 time.sleep(0.001)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            code = process.wait(PATIENCE)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            code = process.wait()
+            process.wait()
         said.seek(0)
-        assert code in (0, -signal.SIGKILL), said.read()
-    return code != 0
+        return code, said.read()

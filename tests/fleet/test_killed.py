@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from kafkaform.core.folder import Folder
 from kafkaform.fleet import manifest
 from kafkaform.fleet.gold import Gold, current
 
-from .killing import NAMES, PIECE, at, built, killed, landed, rows
+from .killing import NAMES, PIECE, at, built, killed, landed, rows, struck
 
 pytestmark = pytest.mark.spark
 
@@ -34,6 +35,24 @@ def test_a_run_that_is_killed_changes_nothing(spark: SparkSession, tmp_path: Pat
     _all_of(root, 2, built(spark, root).manifest)
     assert len(manifest.builds(objects)) == 2
     assert objects.read(manifest.UNFINISHED) is None
+
+
+def test_a_run_that_is_interrupted_ends_and_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    """Ctrl-C while tables are being made side by side: readers have the build before, and the next
+    command finds no lock and makes what was to be made."""
+    root, objects = tmp_path / "root", Folder(tmp_path / "root")
+    landed(root, 1)
+    built(spark, root)
+    before = rows(root)
+    landed(root, 2)
+    code, said = struck(root, at(root, "silver"), signal.SIGINT)
+    assert code == 128 + signal.SIGINT, said
+    assert "Interrupted" in said and "Traceback" not in said
+    assert rows(root) == before
+    assert not killed(root, lambda: False)
+    made = manifest.current(objects)
+    assert made is not None
+    _all_of(root, 2, made)
 
 
 def _all_of(root: Path, hour: int, made: manifest.Manifest) -> None:

@@ -13,7 +13,7 @@ import pytest
 from kafkaform.cli.fleetjars import DELTA
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.fleet import java, session
-from kafkaform.fleet.session import LARGE_BYTES, Landed, Place
+from kafkaform.fleet.session import LARGE_BYTES, WHOLE_SHARE, Landed, Place
 
 ECHO = '#!/bin/sh\nfor word; do echo "$word"; done\n'
 
@@ -118,20 +118,22 @@ def test_a_cluster_keeps_its_own_sizes(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("landed", "memory", "quick"),
+    ("landed", "memory", "quick", "plain"),
     [
-        (Landed(1, 1), "2g", True),
-        (Landed(LARGE_BYTES, 1), "4g", True),
-        (Landed(LARGE_BYTES, LARGE_BYTES), "4g", False),
+        (Landed(1, 1), "2g", True, True),
+        (Landed(LARGE_BYTES, 1), "4g", True, True),
+        (Landed(LARGE_BYTES * WHOLE_SHARE, 1), "4g", True, False),
+        (Landed(LARGE_BYTES, LARGE_BYTES), "4g", False, False),
     ],
 )
 def test_java_is_tuned_for_what_there_is_to_do(
-    tmp_path: Path, landed: Landed, memory: str, quick: bool
+    tmp_path: Path, landed: Landed, memory: str, quick: bool, plain: bool
 ) -> None:
-    """Room for all that has landed; compiled as long as it pays for what is new."""
+    """Room for all that has landed; compiled only where it pays for what is new."""
     given = session.settings(Place("local[2]", tmp_path, landed=landed))
     assert given["spark.driver.memory"] == memory
     assert ("TieredStopAtLevel=1" in given["spark.driver.extraJavaOptions"]) is quick
+    assert ("spark.sql.codegen.factoryMode" in given) is plain
 
 
 def test_under_spark_submit_its_jars_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
