@@ -148,7 +148,7 @@ def run(ask: Ask, spark: Spark, way: Way, report: Report) -> Result:
         )
         done = build(start, objects, root, DATASETS, options, report)
         if ask.keep is not None:
-            prune(start, objects, root, ask.keep)
+            prune(objects, root, ask.keep)
     return done
 
 

@@ -1,4 +1,5 @@
-"""Which files a version of a table is made of, and how to go back to it, without Spark.
+"""Which files a version of a table is made of, how to go back to it, and which files nobody needs,
+without Spark.
 
 Delta Lake's log says it, and the least and greatest value of each column of a file. To ask Spark
 costs jobs of its own for each table that a query names: on small tables more than the query.
@@ -51,6 +52,15 @@ def restored(folder: str, version: int) -> int:
     table = DeltaTable(place(folder), storage_options=options())
     table.restore(version)
     return int(table.version())
+
+
+def vacuum(folder: str, hours: int) -> None:
+    """Remove files that no version of so many hours had, also those that a dead build has left.
+    Spark's own keeps every file for a week, whatever it is told."""
+    from deltalake import DeltaTable
+
+    table = DeltaTable(place(folder), storage_options=options())
+    table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
 
 
 def files(folder: str, version: int, among: Among | None = None) -> tuple[str, ...]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from ..core.objects import Objects
 from . import manifest
-from .session import Landed
-from .store import Start, Store
+from .store import vacuum
 from .work import explained
 
 
-def prune(start: Start, objects: Objects, root: str, keep: int) -> int:
+def prune(objects: Objects, root: str, keep: int) -> int:
     """Keep the newest builds; how many are forgotten. The current one always stays.
 
-    keep: at least 1. start: is not called if there is nothing to forget.
-    The caller holds the root's lock. Raises StorageError.
+    keep: at least 1. The caller holds the root's lock. Raises StorageError.
     """
     now = manifest.current(objects)
     builds = manifest.builds(objects)
@@ -26,5 +24,5 @@ def prune(start: Start, objects: Objects, root: str, keep: int) -> int:
         manifest.forget(objects, each.build)
     first = min((*kept, now), key=lambda each: each.started)
     with explained("old files cannot be removed"):
-        Store(start(Landed()), root).vacuum(first)
+        vacuum(root, first)
     return len(old)

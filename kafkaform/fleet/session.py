@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -72,7 +74,7 @@ _LARGE: Mapping[str, str] = {
 _MEMORY: Mapping[str, str] = {"spark.driver.memory": "2g"}
 LARGE_BYTES = 64 * 2**20
 """So much new makes whatever is compiled be used often enough."""
-WHOLE_SHARE = 16
+WHOLE_SHARE = 6
 """What tables about the whole fleet cost for a byte of it, where all others cost so much."""
 _TAIL_BYTES = 3000
 
@@ -189,7 +191,7 @@ def _started(builder: Any, master: str) -> Any:
     """Raises KafkaformError."""
     with tempfile.TemporaryFile() as log:
         try:
-            with _aside(log):
+            with _aside(log), _signals_as_they_are():
                 return builder.getOrCreate()
         except Exception as error:
             # Spark raises whatever its parts raise: Java's, gRPC's, the system's.
@@ -197,6 +199,17 @@ def _started(builder: Any, master: str) -> Any:
                 f"Spark does not start on {master}: {_first_line(error)}{_tail(log)}",
                 "`kafkaform fleet doctor` checks what Spark needs.",
             ) from error
+
+
+@contextmanager
+def _signals_as_they_are() -> Iterator[None]:
+    """PySpark would take Ctrl-C for itself, and whoever started it would not be told."""
+    ours = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, ours)
 
 
 def _first_line(error: Exception) -> str:

@@ -20,6 +20,7 @@ import pyspark.sql.functions as F
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from ..core.errors import StorageError
+from . import parts
 from .lines import FILE
 from .manifest import Manifest
 from .names import no_pattern
@@ -111,16 +112,6 @@ class Store:
                 self.spark.sql(f"DELETE FROM {self._name(table)} WHERE {of_files}")
         return taken_back
 
-    def vacuum(self, manifest: Manifest) -> None:
-        """Remove files that this build and later ones do not need. Nobody may be reading an
-        earlier one."""
-        age = datetime.now(UTC) - datetime.fromisoformat(manifest.started)
-        hours = math.ceil(age.total_seconds() / _SECONDS_AN_HOUR) + 1
-        # Delta refuses less than a week, because it does not know that nobody else writes here.
-        self.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-        for table in manifest.tables:
-            self.spark.sql(f"VACUUM {self._name(table)} RETAIN {hours} HOURS")
-
     def _empty(self, table: str) -> DataFrame:
         """In SQL, since Spark then knows that there is nothing, and joins with it cost nothing."""
         columns = (f"CAST(NULL AS {c.type}) AS `{c.name}`" for c in TABLES[table].columns)
@@ -131,7 +122,7 @@ class Store:
 
     def _folder(self, table: str) -> str:
         """As others than Spark name it."""
-        return f"{self.root.rstrip('/')}/tables/{TABLES[table].layer}/{table}"
+        return folder_of(self.root, table)
 
     def _saved(self, table: str, writer: DataFrameWriter, build: str) -> int:
         """The new version. Without new rows there may be none; then it is what it was."""
@@ -146,6 +137,20 @@ class Store:
                 "Check that nothing else removes files of the root.",
             )
         return latest
+
+
+def folder_of(root: str, table: str) -> str:
+    """A table's folder, as others than Spark name it."""
+    return f"{root.rstrip('/')}/tables/{TABLES[table].layer}/{table}"
+
+
+def vacuum(root: str, manifest: Manifest) -> None:
+    """Remove files that this build and later ones do not need. Nobody may be reading an earlier
+    one."""
+    age = datetime.now(UTC) - datetime.fromisoformat(manifest.started)
+    hours = math.ceil(age.total_seconds() / _SECONDS_AN_HOUR) + 1
+    for table in manifest.tables:
+        parts.vacuum(folder_of(root, table), hours)
 
 
 def address(root: str) -> str:
