@@ -208,7 +208,8 @@ def _signals_as_they_are() -> Iterator[None]:
     try:
         yield
     finally:
-        if threading.current_thread() is threading.main_thread():
+        here = threading.current_thread() is threading.main_thread()
+        if here and ours is not None:  # else nobody's, or not Python's
             signal.signal(signal.SIGINT, ours)
 
 

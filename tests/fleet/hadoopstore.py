@@ -124,13 +124,7 @@ class WideHandler(Handler):
         bucket, _, key = unquote(parts.path).removeprefix("/").partition("/")
         asked = parse_qs(parts.query, keep_blank_values=True)
         query = {name: values[0] for name, values in asked.items()}
-        if bucket != BUCKET:
-            answer = refusal(404, "NoSuchBucket")
-        elif "authorization" not in headers:
-            answer = refusal(403, "AccessDenied")
-        else:
-            answer = self.bucket.answer(Request(self.command, key, query, headers, body))
-        self._reply(answer)
+        self._serve(bucket == BUCKET, Request(self.command, key, query, headers, body))
 
     do_GET = do_HEAD = do_PUT = do_DELETE = do_POST = _any
 

@@ -180,15 +180,20 @@ class Handler(BaseHTTPRequestHandler):
         key = unquote(parts.path).removeprefix(f"/{BUCKET}").strip("/")
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         headers = {name.lower(): value for name, value in self.headers.items()}
-        if not unquote(parts.path).startswith(f"/{BUCKET}"):
-            answer = refusal(404, "NoSuchBucket")
-        elif "authorization" not in headers:
-            answer = refusal(403, "AccessDenied")
-        else:
-            answer = self.bucket.answer(Request(self.command, key, query, headers, body))
-        self._reply(answer)
+        ours = unquote(parts.path).startswith(f"/{BUCKET}")
+        self._serve(ours, Request(self.command, key, query, headers, body))
 
     do_GET = do_HEAD = do_PUT = do_DELETE = _any
+
+    def _serve(self, ours: bool, request: Request) -> None:
+        """ours: whether it asks for the one bucket that there is."""
+        if not ours:
+            answer = refusal(404, "NoSuchBucket")
+        elif "authorization" not in request.headers:
+            answer = refusal(403, "AccessDenied")
+        else:
+            answer = self.bucket.answer(request)
+        self._reply(answer)
 
     def _reply(self, answer: Answer) -> None:
         time.sleep(answer.wait)
