@@ -291,7 +291,7 @@ FUNCTIONS = (
         "The value that a YAML text says.",
         _yamldecode,
         (string(),),
-        cost=40,
+        cost=48,
         characters=0.25,
         steps=100,
     ),
