@@ -62,10 +62,12 @@ _QUICK: Mapping[str, str] = {
 what it compiles so 48 MB, and stop to compile when they are full, which is before a build ends."""
 _PLAIN: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Spark makes no code of its own, where that would take longer than the code saves."""
+"""Spark makes no code of its own and plans once, where that would take longer than it saves:
+planning anew after each step makes twice as many jobs."""
 _LARGE: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": "8",
     "spark.driver.extraJavaOptions": _SERIAL,

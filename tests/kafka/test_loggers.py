@@ -23,9 +23,11 @@ FEW = 2
 
 @pytest.fixture
 def loud() -> Iterator[io.StringIO]:
-    """Everything is logged from DEBUG on, and every logger of the clients has its own handler."""
+    """Everything is logged from DEBUG on, and every logger of the clients has its own handler.
+    What a Spark session of the same process logs is left out: it ends objects at any time."""
     written = io.StringIO()
     handler = logging.StreamHandler(written)
+    handler.addFilter(lambda record: not record.name.startswith("py4j."))
     loggers = [logging.getLogger(name) for name in ("", *NAMES)]
     before = [(one, one.level, one.propagate) for one in loggers]
     for one in loggers:
