@@ -61,7 +61,7 @@ _QUICK: Mapping[str, str] = {
 """Java compiles quickly and not well, where planning takes longer than computing. It would give
 what it compiles so 48 MB, and stop to compile when they are full, which is before a build ends."""
 _PLAIN: Mapping[str, str] = {
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

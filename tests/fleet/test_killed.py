@@ -18,9 +18,11 @@ from .killing import NAMES, PIECE, at, built, killed, landed, rows, struck
 pytestmark = pytest.mark.spark
 
 
-def test_a_run_that_is_killed_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """With SIGKILL: the first build when it has written its first table, and the second when all
-    but its manifest is there. What the next run makes has each file once."""
+def test_a_run_that_is_ended_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """The first build by SIGKILL when it has written its first table; the second by Ctrl-C while
+    tables are made side by side, and again by SIGKILL when all but its manifest is there. Readers
+    have the build before, each next command finds no lock in its way, and what is made in the end
+    has each file once."""
     root, objects = tmp_path / "root", Folder(tmp_path / "root")
     landed(root, 1)
     assert killed(root, at(root, "bronze"))
@@ -30,29 +32,15 @@ def test_a_run_that_is_killed_changes_nothing(spark: SparkSession, tmp_path: Pat
 
     landed(root, 2)
     before, first = rows(root), manifest.current(objects)
+    code, said = struck(root, at(root, "silver"), signal.SIGINT)
+    assert code == 128 + signal.SIGINT, said
+    assert "Interrupted" in said and "Traceback" not in said
+    assert (rows(root), manifest.current(objects)) == (before, first)
     assert killed(root, at(root, "gold"))
     assert (rows(root), manifest.current(objects)) == (before, first)
     _all_of(root, 2, built(spark, root).manifest)
     assert len(manifest.builds(objects)) == 2
     assert objects.read(manifest.UNFINISHED) is None
-
-
-def test_a_run_that_is_interrupted_ends_and_says_so(spark: SparkSession, tmp_path: Path) -> None:
-    """Ctrl-C while tables are being made side by side: readers have the build before, and the next
-    command finds no lock and makes what was to be made."""
-    root, objects = tmp_path / "root", Folder(tmp_path / "root")
-    landed(root, 1)
-    built(spark, root)
-    before = rows(root)
-    landed(root, 2)
-    code, said = struck(root, at(root, "silver"), signal.SIGINT)
-    assert code == 128 + signal.SIGINT, said
-    assert "Interrupted" in said and "Traceback" not in said
-    assert rows(root) == before
-    assert not killed(root, lambda: False)
-    made = manifest.current(objects)
-    assert made is not None
-    _all_of(root, 2, made)
 
 
 def _all_of(root: Path, hour: int, made: manifest.Manifest) -> None:
