@@ -15,6 +15,7 @@ from random import Random
 
 from pyspark.sql import SparkSession
 
+from kafkaform.cli.fleetjars import with_jars
 from kafkaform.fleet.session import Place, build_session
 from kafkaform.sandbox.places import cache
 from tests.fleet.killing import MOMENTS, Rows, after, at, built, killed, landed, rows
@@ -32,7 +33,7 @@ def run(scale: float) -> Figures:
     began = time.monotonic()
     seed = int(os.environ.get("KAFKAFORM_PROOF_SEED", "1"))
     dice, counts, broken = Random(seed), Counter[str](), list[str]()
-    session = build_session(Place("local[2]", cache()))
+    session = build_session(with_jars(Place("local[2]", cache())))
     with tempfile.TemporaryDirectory() as home:
         try:
             world = _World(session, Path(home))
