@@ -38,6 +38,8 @@ FAIL_ON = {
     "drift": "drift (changes made outside kafkaform)",
 }
 """Condition of --fail-on -> what the plan has then."""
+_ROUNDS = 3
+"""How often a plan is made, if an apply beside it seems to be what blocks it."""
 ROUND = " --exclude goes round one that cannot be read."
 
 
@@ -59,12 +61,19 @@ def validated_plan(
 def _planned(
     space: Workspace, options: Options, report: Report
 ) -> Iterator[tuple[Plan, Mapping[str, Session]]]:
-    stored = space.backend.load().state
-    state = stored or first_state(space.sink)
-    found = read_log(space.sink, state)
-    refuse_lost_state(stored, found, space.sink)
-    with connected(space, state, found) as sessions:
-        yield plan_now(space, sessions, state, found, options, report), sessions
+    for left in reversed(range(_ROUNDS)):
+        stored = space.backend.load().state
+        state = stored or first_state(space.sink)
+        found = read_log(space.sink, state)
+        refuse_lost_state(stored, found, space.sink)
+        with connected(space, state, found) as sessions:
+            plan = plan_now(space, sessions, state, found, options, report)
+            # What an apply has just created is foreign to a state and a log of before it.
+            blocked = any(change.blocked for change in plan.changes)
+            if left and blocked and read_log(space.sink, state).head != found.head:
+                continue
+            yield plan, sessions
+            return
 
 
 def plan_now(

@@ -75,9 +75,10 @@ class Folder:
     # ── what a user writes ──────────────────────────────────────────────────────────────
 
     def write(self, name: str, text: str) -> Path:
-        file = self.path / name
-        file.write_text(text, encoding="utf-8")
-        return file
+        """In one step, for commands that run meanwhile."""
+        file, fresh = self.path / name, self.path / f"{name}.new"
+        fresh.write_text(text, encoding="utf-8")
+        return fresh.replace(file)
 
     def connect(self, user: str = "admin", secret: str = "", bootstrap: str = "") -> None:
         """Say how to connect."""

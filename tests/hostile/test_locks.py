@@ -7,10 +7,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kafkaform.cli import planning
 from kafkaform.core.clock import SystemClock
+from kafkaform.plan.observe import gather
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
 
@@ -29,7 +32,7 @@ sys.exit(worst)
 
 
 @pytest.fixture
-def planning(folder: Folder) -> Iterator[list[subprocess.Popen[str]]]:
+def planners(folder: Folder) -> Iterator[list[subprocess.Popen[str]]]:
     """Processes that make plans one after the other, once they are told to."""
     with ExitStack() as stack:
         made = []
@@ -48,27 +51,47 @@ def planning(folder: Folder) -> Iterator[list[subprocess.Popen[str]]]:
         yield made
 
 
-def test_plans_beside_an_apply(folder: Folder, planning: list[subprocess.Popen[str]]) -> None:
+def test_plans_beside_an_apply(folder: Folder, planners: list[subprocess.Popen[str]]) -> None:
     """While plans run without a pause, an apply that waits for no lock gets it every time, and
     every plan succeeds."""
     folder.declare("a")
-    for child in planning:
+    for child in planners:
         assert child.stdout and child.stdout.readline() == "ready\n"
         assert child.stdin
         child.stdin.write("go\n")
         child.stdin.flush()
     applied = 0
-    while any(child.poll() is None for child in planning) and applied < 100:
-        for child in planning:
+    while any(child.poll() is None for child in planners) and applied < 100:
+        for child in planners:
             if child.stdout and child.poll() is None:
                 child.stdout.readline()
         folder.declare("a", more=f'config = {{ "retention.ms" = "{applied + 1000}" }}')
         folder.done("apply", "--auto-approve", "--lock-timeout=0s", "--no-wait", "-q")
         applied += 1
-    for child in planning:
+    for child in planners:
         child.communicate(timeout=60)
-    assert [child.returncode for child in planning] == [0] * PROCESSES
+    assert [child.returncode for child in planners] == [0] * PROCESSES
     assert applied > 1
+
+
+def test_what_an_apply_creates_meanwhile_blocks_no_plan(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs from its first to its last step when a plan has read state and log, but not the
+    cluster yet: the plan does not take what is ours for somebody else's."""
+    folder.declare("a")
+    looked: list[int] = []
+
+    def late(*given: Any, **more: Any) -> Any:
+        looked.append(1)
+        if len(looked) == 1:
+            words = [sys.executable, "-m", "kafkaform", "apply", "--auto-approve", "-q"]
+            subprocess.run(words, cwd=folder.path, check=True, capture_output=True, timeout=60)
+        return gather(*given, **more)
+
+    monkeypatch.setattr(planning, "gather", late)
+    assert "No changes" in folder.done("plan", "--detailed-exitcode").out
+    assert len(looked) == 2
 
 
 def test_a_plan_needs_no_lock_and_leaves_none(folder: Folder, tmp_path: Path) -> None:
