@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .arena import FAT, SLOW, Arena, Command, Outcome, busy
+from .arena import FAT, SLOW, Arena, Outcome, busy
 from .attacks import COUNTING, DOUBLING, NESTING, Attack, Files, local, main
 from .floods import CALLS, CHAINS, FLOODS, TEXTS
 
@@ -57,18 +57,9 @@ def survived(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def quicker(arena: Arena, folder: Path, command: Command) -> Outcome:
-    """What became of a command that changes nothing. What takes long is done once more and the
-    quicker one counts: other work on the computer can only add."""
-    first = arena.run(folder, command)
-    if first.signal or first.cpu < SLOW:
-        return first
-    return min(first, arena.run(folder, command), key=lambda outcome: outcome.cpu)
-
-
 def validated(arena: Arena, folder: Path) -> list[dict[str, Any]]:
     """What `validate --json` says of a folder."""
-    found = json.loads(survived(quicker(arena, folder, VALIDATE)).out)
+    found = json.loads(survived(arena.run(folder, VALIDATE)).out)
     return list(found["diagnostics"])
 
 
@@ -237,6 +228,6 @@ def test_configuration_files(what: str, arena: Arena, tmp_path: Path) -> None:
             (folder / f"{number}.kf.hcl").touch()
     else:
         place.symlink_to("/etc/passwd" if what == "a link out" else "/dev/zero")
-    outcome = survived(quicker(arena, folder, (("validate",), "")))
+    outcome = survived(arena.run(folder, (("validate",), "")))
     assert outcome.codes == (1,)
     assert "regular file" in outcome.err or "root" in outcome.err or "larger" in outcome.err
