@@ -25,9 +25,9 @@ test: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder -m "not spark"
+	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
 
-# Those that need Spark share one session, so that they run one after the other.
+# Those that need Spark alone, one after the other: they share one session.
 test-fleet: $(STAMP)
 	@$(BIN)/python -m pytest -q -n 0 -m spark
 

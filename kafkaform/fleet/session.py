@@ -44,6 +44,8 @@ _AT_START: Mapping[str, str] = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    # Else Java is told with each column where in Python it is named, for messages that we shorten.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
 _HERE: Mapping[str, str] = {
     "spark.ui.enabled": "false",
@@ -76,6 +78,14 @@ _LARGE: Mapping[str, str] = {
 _MEMORY: Mapping[str, str] = {"spark.driver.memory": "2g"}
 LARGE_BYTES = 64 * 2**20
 """So much new makes whatever is compiled be used often enough."""
+_NAMED = (
+    "functions",
+    "PythonUtils",
+    "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.classic.SparkSession",
+)
+"""Java's classes that PySpark names for each column. It asks for them by name every time, and Java
+then looks through some 300 jars."""
 WHOLE_SHARE = 6
 """What tables about the whole fleet cost for a byte of it, where all others cost so much."""
 _TAIL_BYTES = 3000
@@ -131,7 +141,14 @@ def build_session(place: Place) -> SparkSession:
         builder = builder.master(place.master)
         _environment(place)
     started: SparkSession = _started(builder, place.master)
+    _remember(started)
     return started
+
+
+def _remember(session: Any) -> None:
+    view = session._jvm
+    for name in _NAMED:
+        setattr(view, name, getattr(view, name))
 
 
 def submitted() -> bool:

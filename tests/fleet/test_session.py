@@ -188,6 +188,24 @@ def test_times_are_utc_and_text_is_exact(spark: Any) -> None:
     assert spark.conf.get("spark.sql.caseSensitive") == "true"
 
 
+@pytest.mark.spark
+def test_java_is_not_asked_for_a_class_with_each_column(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor told where in Python a column is named: a build names thousands."""
+    import pyspark.sql.functions as F
+    from py4j.java_gateway import JVMView
+    from pyspark.errors.utils import is_debugging_enabled
+
+    asked: list[str] = []
+    monkeypatch.setattr(JVMView, "__getattr__", lambda _, name: asked.append(name))
+    some = spark.range(3).where(F.col("id").isin(1, 2))
+    made = some.select(F.concat("id", F.lit("x")).alias("y"))
+    assert made.columns == ["y"]
+    assert asked == []
+    assert not is_debugging_enabled()
+
+
 def test_nothing_of_spark_is_loaded_with_the_session_module() -> None:
     """`fleet doctor` must be able to say that it is missing."""
     code = (

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+from kafka.errors import KafkaConnectionError, NodeNotReadyError
 
 from kafkaform_providers.kafka.connect import pure_config
 from kafkaform_providers.kafka.wire import cluster, configs, topics
 from kafkaform_providers.kafka.wire.answers import Answers
-from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent, Wire
+from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent, Wire, _connection
 from kafkaform_providers.kafka.wire.ids import id_text, parse_id
 
 from .cluster import eventually, login
@@ -174,3 +176,32 @@ def test_topic_ids_keep_their_text() -> None:
     assert id_text(parse_id(text)) == text
     with pytest.raises(ValueError, match="not a topic id"):
         parse_id("orders")
+
+
+class _Backing:
+    """A manager that fails once, and then only says that it is too early for another attempt."""
+
+    def __init__(self, failure: Exception) -> None:
+        self.failure: Exception | None = failure
+        self._net = self
+
+    def least_loaded_node(self) -> int:
+        return 1
+
+    def get_connection(self, node: int) -> NoReturn:
+        failure, self.failure = self.failure, None
+        raise failure or NodeNotReadyError(node)
+
+    async def sleep(self, seconds: float) -> None:
+        """No time goes by but the deadline's."""
+
+
+def test_why_it_failed_is_told_when_it_is_too_early_to_try_again() -> None:
+    """A question whose whole time falls between two attempts tells what the last one met."""
+    failures: dict[int | None, str] = {}
+    manager = _Backing(KafkaConnectionError("Handshake failed: another authority"))
+    for node in (None, "1", None):
+        with pytest.raises(NotSent, match="another authority"):
+            asyncio.run(_connection(manager, 0.001, node, failures))
+    with pytest.raises(NotSent, match="NodeNotReady"):
+        asyncio.run(_connection(manager, 0.001, None, {}))

@@ -135,6 +135,7 @@ class Wire:
             raise NotSent(_text(error)) from None
         self._closed = False
         self._missed: set[str | None] = set()
+        self._failures: dict[int | None, str] = {}
 
     def send(self, request: Any, timeout: float, node: str | None = None) -> Any:
         """The answer to a request. node: the broker that must get it, None for any.
@@ -145,7 +146,7 @@ class Wire:
         manager = self._admin._manager
         patience = min(timeout, _ONCE_MORE) if node in self._missed else timeout
         try:
-            connection = manager.run(_connection, manager, patience, node)
+            connection = manager.run(_connection, manager, patience, node, self._failures)
         except NotSent:
             self._missed.add(node)
             raise
@@ -168,30 +169,38 @@ async def _exchange(connection: Any, request: Any, timeout: float) -> Any:
         raise AnswerLost(_text(error), timed_out=False) from None
 
 
-async def _connection(manager: Any, timeout: float, node: str | None) -> Any:
+async def _connection(
+    manager: Any, timeout: float, node: str | None, failures: dict[int | None, str]
+) -> Any:
     """A connection that takes requests now. Waiting is safe here because nothing has been sent:
     a broker that throttles us pauses its connection, a lost one is opened again. What a broker said
-    about who we are, or we about its certificate, is told rather than that it then hung up."""
+    about who we are, or we about its certificate, is told rather than that it then hung up.
+    failures: why brokers could not be reached last time; told where it is too early for another
+    attempt, which says nothing about why."""
     deadline = time.monotonic() + timeout
-    cause = verdict = ""
+    cause = verdict = early = ""
+    target: int | None = None
     while True:
         try:
             target = manager.least_loaded_node() if node is None else int(node)
             if target is not None:
                 connection = manager.get_connection(target)
                 await manager.wait_for(connection.init_future, _milliseconds(deadline))
+                failures.pop(target, None)
                 if not connection.paused:
                     return connection
                 cause = f"broker {target} throttles us"
         except (NodeNotReadyError, KafkaTimeoutError) as error:
             # These only say that it is too early, or too late, for another attempt.
-            cause = cause or _text(error)
+            early = _text(error)
         except (KafkaError, OSError) as error:
             cause = _text(error)
             if isinstance(error, SaslAuthenticationFailedError) or _HANDSHAKE in cause:
                 verdict = cause
+            failures[target] = verdict or cause
         if time.monotonic() > deadline:
-            raise NotSent(verdict or cause or "no broker is available")
+            known = failures.get(target, "")
+            raise NotSent(verdict or cause or known or early or "no broker is available")
         await manager._net.sleep(_PAUSE)
 
 
