@@ -201,6 +201,20 @@ def test_a_whole_and_quiet_fleet() -> None:
     Page(html(made))
 
 
+def test_each_currency_has_a_chart_of_its_own() -> None:
+    """Currencies are any text; of two without letters or digits each has its own chart."""
+    nothing = {column.name: None for column in load._OWNERS}
+    rows = [
+        {**nothing, "owner": "payments", "cost": 3.5, "currency": sign} for sign in ("€", "$", "€")
+    ]
+    block = load.cost({"capacity_owners": rows}, NOW)
+    assert [(chart.title, len(chart.bars)) for chart in block.charts] == [
+        ("Cost by owner, $", 1),
+        ("Cost by owner, €", 2),
+    ]
+    assert len({chart.id for chart in block.charts}) == 2
+
+
 def test_drift_is_oldest_first() -> None:
     """Clusters of which nothing is known come last, and are not counted as differing."""
     rows = [

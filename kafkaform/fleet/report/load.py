@@ -100,8 +100,8 @@ def cost(known: Known, as_of: datetime) -> Block:
     paid = [row for row in rows if row["cost"] is not None]
     currencies = sorted({row["currency"] for row in paid if row["currency"]})
     charts = tuple(
-        _costs(currency, [row for row in paid if row["currency"] == currency])
-        for currency in currencies
+        _costs(number, currency, [row for row in paid if row["currency"] == currency])
+        for number, currency in enumerate(currencies)
     )
     sums = (
         f"{total_cost:,.2f} {currency} a month"
@@ -112,12 +112,13 @@ def cost(known: Known, as_of: datetime) -> Block:
     return Block((f"By the declared rates: {lead}.",) if lead else (), charts, (table,))
 
 
-def _costs(currency: str, rows: list[Mapping[str, object]]) -> Chart:
+def _costs(number: int, currency: str, rows: list[Mapping[str, object]]) -> Chart:
+    """number: of the currency, which may be any text, and no two charts may have one name."""
     series = (Series("pending", f"{currency} a month", "M"),)
     bars = tuple(
         Bar(str(row["owner"] or "none"), (float(str(row["cost"])),)) for row in rows[:CHART_ROWS]
     )
-    place = f"capacity-cost-{''.join(c for c in currency.lower() if c.isalnum())}"
+    place = f"capacity-cost-{number}"
     more = max(0, len(rows) - len(bars))
     return Chart(place, f"Cost by owner, {currency}", currency, "owner", series, bars, more=more)
 
