@@ -178,8 +178,8 @@ def _brought(work: Work, plan: _Plan, follow: Follow | None) -> bool:
         if follow is not None:
             follow(work.store, work.build)
         latest = work.store.latest("audit_raw")
-    if latest is None or latest == work.versions.get("audit_raw"):
-        return False
+        if latest is None or work.store.same("audit_raw", latest, work.versions.get("audit_raw")):
+            return False
     work.versions["audit_raw"] = latest
     return True
 

@@ -98,6 +98,13 @@ class Store:
         """The newest version of a table, whoever wrote it; None: there is no such table."""
         return latest(self._folder(table))
 
+    def same(self, table: str, version: int, other: int | None) -> bool:
+        """Whether two versions have the same rows: to remove what nobody needs makes one too."""
+        if other is None or version == other:
+            return version == other
+        folder = self._folder(table)
+        return files(folder, version) == files(folder, other)
+
     def recover(self, manifest: Manifest | None, died: Sequence[str]) -> Mapping[str, int]:
         """Take back what was written after this build; versions of tables that it concerned.
         died: names of the builds that wrote it. Of KEPT_WHEN_A_BUILD_DIES only what they took in

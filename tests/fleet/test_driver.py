@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
@@ -25,7 +26,7 @@ from kafkaform.fleet.driver import Follow, Options, Result, run
 from kafkaform.fleet.manifest import ALL, Manifest
 from kafkaform.fleet.order import ordered, selected
 from kafkaform.fleet.session import Landed
-from kafkaform.fleet.store import Store
+from kafkaform.fleet.store import Store, vacuum
 from kafkaform.fleet.tables import TABLES, Layer
 from kafkaform.fleet.touched import Touched, touched
 from kafkaform.fleet.work import explained
@@ -521,3 +522,17 @@ def _a_waiver_ends(fleet: Fleet) -> None:
     assert fleet.run(only=("cluster",)).made == ()
     fourth = fleet.run().manifest
     assert (fleet.sizes(), fleet.waived(), fourth.owed) == ({"a": 3, "b": 1, "c": 2}, set(), {})
+    _what_is_removed_is_no_news(fleet, fourth)
+
+
+def _what_is_removed_is_no_news(fleet: Fleet, last: Manifest) -> None:
+    """To remove what no build needs adds to the log of a table that topics fill; a topic that has
+    nothing new makes no build of it."""
+    left = fleet.root / "tables/bronze/audit_raw/left.parquet"
+    left.write_bytes(b"by a dead build")
+    os.utime(left, (0, 0))
+    vacuum(str(fleet.root), last)
+    assert not left.exists()
+    latest = Store(fleet.spark, str(fleet.root)).latest("audit_raw")
+    assert latest is not None and latest > last.tables["audit_raw"].version
+    assert fleet.run(follow=lambda store, build: None).manifest == last
