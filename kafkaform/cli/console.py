@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostics
+from .signals import until_readable
 
 DEFAULT_WIDTH, MAX_WIDTH = 100, 120
 
@@ -67,6 +68,8 @@ class Console:
         """The answer typed to a question, or an empty string at the end of input."""
         sys.stderr.write(question)
         sys.stderr.flush()
+        if self.interactive:
+            until_readable(sys.stdin)
         return sys.stdin.readline().strip()
 
 

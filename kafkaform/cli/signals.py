@@ -6,12 +6,13 @@ While requests leave, `apply.stop` listens instead and finishes the batch in fli
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from ..core.dataclass import dataclass
 from ..core.errors import Interrupted
@@ -58,6 +59,22 @@ def unsent(message: str, advice: str) -> Iterator[Unsent]:
         if mark.over:
             raise
         raise Interrupted(message, advice, ended.number) from None
+
+
+def until_readable(stream: TextIO) -> None:
+    """Wait for a line on a terminal. Python looks for signals before and after it reads, so one that
+    comes just as the reading begins would be noticed at the next key only: here it ends the wait."""
+    woken, wakes = os.pipe()
+    os.set_blocking(woken, False)
+    os.set_blocking(wakes, False)
+    before = signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+    try:
+        while stream not in select.select([stream, woken], [], [])[0]:
+            os.read(woken, 1)  # a signal whose handler does not end the command
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(woken)
+        os.close(wakes)
 
 
 def within(error: BaseException) -> Ended | None:

@@ -34,6 +34,22 @@ KafkaSession.apply = held
 main(sys.argv[1:])
 """
 
+# The signal arrives in a thread that does not wait for the line.
+ELSEWHERE = """
+import signal, sys, threading, time
+from kafkaform.cli.console import Console
+from kafkaform.cli.signals import Ended, end_on_signals
+def signalled():
+    time.sleep(0.5)
+    signal.pthread_kill(threading.get_ident(), int(sys.argv[1]))
+end_on_signals()
+threading.Thread(target=signalled).start()
+try:
+    Console.standard().ask("Really? ")
+except Ended as ended:
+    sys.exit(ended.exit_code)
+"""
+
 
 def test_yes_applies(folder: Folder) -> None:
     """The plan is shown, the answer is awaited on a line of its own, and only then it is sent."""
@@ -77,6 +93,14 @@ def test_sigterm_at_the_question(folder: Folder) -> None:
         terminal.process.send_signal(signal.SIGTERM)
         assert terminal.end() == 143
     assert "not locked" in folder.done("lock", "show").out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_does_not_interrupt_the_reading(tmp_path: Path, number: int) -> None:
+    """A signal that comes just before the line is waited for leaves the waiting undisturbed, as one
+    does here that another thread gets: the question is ended by it all the same."""
+    terminal = Terminal(tmp_path, [str(number)], program=("-c", ELSEWHERE))
+    assert terminal.end() == 128 + number
 
 
 def test_destroy_asks_for_the_cluster(folder: Folder) -> None:
