@@ -62,8 +62,9 @@ def unsent(message: str, advice: str) -> Iterator[Unsent]:
 
 
 def until_readable(stream: TextIO) -> None:
-    """Wait for a line on a terminal. Python looks for signals before and after it reads, so one that
-    comes just as the reading begins would be noticed at the next key only: here it ends the wait."""
+    """Wait for a line on a terminal. Python looks for signals before and after it reads: one that
+    comes just as the reading begins would be noticed at the next key only. Here it ends the wait.
+    """
     woken, wakes = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(wakes, False)
