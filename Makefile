@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# The tests start hundreds of commands, and each would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo fleet-demo test test-fleet soak bench lint format clean
 
 $(STAMP): pyproject.toml constraints.txt

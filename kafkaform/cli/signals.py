@@ -65,12 +65,13 @@ def until_readable(stream: TextIO) -> None:
     """Wait for a line on a terminal. Python looks for signals before and after it reads: one that
     comes just as the reading begins would be noticed at the next key only. Here it ends the wait.
     """
+    keys = stream.fileno()
     woken, wakes = os.pipe()
     os.set_blocking(woken, False)
     os.set_blocking(wakes, False)
     before = signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
     try:
-        while stream not in select.select([stream, woken], [], [])[0]:
+        while keys not in select.select([keys, woken], [], [])[0]:
             os.read(woken, 1)  # a signal whose handler does not end the command
     finally:
         signal.set_wakeup_fd(before)

@@ -1,5 +1,5 @@
 """What a build of the fleet's tables costs as fleets grow, in ratios of one run:
-`python -m tests.bench.fleet [SIZE [CLUSTERS …]]`.
+`python -m tests.bench.fleet [SIZE [CLUSTERS …]] [--folder FOLDER] [--gold ROOT]`.
 
 - a session, from the start of the process to the first row;
 - `fleet run` from landing files to the manifest, in a process of its own, for each number of
@@ -9,11 +9,13 @@
 
 SIZE 1 is a cluster of 2,000 topics, 10,000 ACLs and 25,000 audit records in each of live, state
 and configuration; SIZE 0.05 a twentieth of that. Clusters are seeded (`tests.fleet.world`).
-Needs the fleet extra.
+--folder keeps what lands and the tables, a root for each number of clusters; --gold measures gold
+alone of such a root, since large fleets take hours. Needs the fleet extra.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -21,7 +23,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -129,11 +131,8 @@ def copied(store: Store, found: manifest.Manifest, table: str, times: int, folde
     return store.spark.read.parquet(path)
 
 
-def gold_alone(spark: SparkSession, root: Path, folder: str) -> Iterator[tuple[int, float]]:
+def gold_alone(store: Store, found: manifest.Manifest, folder: str) -> Iterator[tuple[int, float]]:
     """How often the fleet was copied, and the seconds that all gold tables took."""
-    found = manifest.current(Folder(root))
-    assert found is not None
-    store = Store(spark, str(root))
     context = Context(Register(), datetime.fromisoformat(found.as_of), "bench")
     for times in COPIES:
         names = {i for each in gold() for i in each.inputs if TABLES[i].layer is not Layer.GOLD}
@@ -144,7 +143,7 @@ def gold_alone(spark: SparkSession, root: Path, folder: str) -> Iterator[tuple[i
             made = each.build(own, context)
             path = f"{folder}/{each.table}-{times}"
             made.write.parquet(path)
-            frames[each.table] = spark.read.parquet(path)
+            frames[each.table] = store.spark.read.parquet(path)
         yield times, time.perf_counter() - begun
 
 
@@ -157,34 +156,57 @@ def _input(store: Store, frames: dict[str, DataFrame], name: str) -> DataFrame:
 
 
 def main(words: Sequence[str] = ()) -> None:
-    size = float(words[0]) if words else SIZE
-    counts = tuple(map(int, words[1:])) or CLUSTERS
-    print(f"clusters of size {size:g}, 2 threads, one run each")
-    print(f"  a session, to its first row            {first_row():7.1f} s")
-    with tempfile.TemporaryDirectory(prefix=f"bench-{os.getpid()}-") as folder:
-        base: Run | None = None
-        for count in counts:
-            root = Path(folder, str(count))
-            whole, more = end_to_end(root, Size.scaled(size), count)
-            base = base or whole
-            print(
-                f"  {count:5} clusters, {whole.rows:11,} rows landed  {whole.seconds:7.1f} s = "
-                f"{whole.seconds / base.seconds:5.2f} x the first, for "
-                f"{whole.rows / base.rows:5.2f} x the rows; "
-                f"1 of {SHARE} new: {more.seconds:6.1f} s = {more.seconds / whole.seconds:5.1%}",
-                flush=True,
-            )
-            if count == COPIED:
-                _gold_table(root, folder)
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.fleet")
+    parser.add_argument("size", type=float, nargs="?", default=SIZE)
+    parser.add_argument("clusters", type=int, nargs="*", default=CLUSTERS)
+    parser.add_argument("--folder", type=Path, help="an empty one, which is kept")
+    parser.add_argument("--gold", type=Path, help="the root of a fleet that was kept")
+    asked = parser.parse_args(words)
+    with _folder(asked.folder) as folder:
+        if asked.gold:
+            print("2 threads, one run each")
+            _gold_table(asked.gold, folder)
+        else:
+            print(f"clusters of size {asked.size:g}, 2 threads, one run each")
+            print(f"  a session, to its first row            {first_row():7.1f} s", flush=True)
+            _growth(asked.size, asked.clusters, folder)
+
+
+def _folder(kept: Path | None) -> AbstractContextManager[str]:
+    if kept is None:
+        return tempfile.TemporaryDirectory(prefix=f"bench-{os.getpid()}-")
+    kept.mkdir(parents=True, exist_ok=True)
+    assert not any(kept.iterdir()), f"{kept} is not empty"
+    return nullcontext(str(kept))
+
+
+def _growth(size: float, counts: Sequence[int], folder: str) -> None:
+    base: Run | None = None
+    for count in counts:
+        root = Path(folder, str(count))
+        whole, more = end_to_end(root, Size.scaled(size), count)
+        base = base or whole
+        print(
+            f"  {count:5} clusters, {whole.rows:11,} rows landed  {whole.seconds:7.1f} s = "
+            f"{whole.seconds / base.seconds:5.2f} x the first, for "
+            f"{whole.rows / base.rows:5.2f} x the rows; "
+            f"1 of {SHARE} new: {more.seconds:6.1f} s = {more.seconds / whole.seconds:5.1%}",
+            flush=True,
+        )
+        if size == SIZE and count == COPIED:
+            _gold_table(root, folder)
 
 
 def _gold_table(root: Path, folder: str) -> None:
+    found = manifest.current(Folder(root))
+    assert found is not None, f"there is no build in {root}"
+    clusters = found.tables["cluster"].rows
     with session() as spark:
         first = 0.0
-        for times, took in gold_alone(spark, root, folder):
+        for times, took in gold_alone(Store(spark, str(root)), found, folder):
             first = first or took
             print(
-                f"  {COPIED * times:5} clusters, gold alone from silver  {took:7.1f} s = "
+                f"  {clusters * times:5} clusters, gold alone from silver  {took:7.1f} s = "
                 f"{took / first:5.2f} x the first, for {times:3} x the rows",
                 flush=True,
             )
