@@ -270,6 +270,19 @@ def missing(root: str, cluster: str | None = None) -> Iterator[str]:
         yield inline(f"{row['cluster']}: {row['status']}{why}")
 
 
+# ── prepare ─────────────────────────────────────────────────────────────────────────────
+
+
+def prepared(spark: Spark, report: Report) -> str:
+    """What `fleet prepare` has done. Raises KafkaformError."""
+    need_packages()
+    from ..fleet.prepare import prepare
+
+    file = prepare(with_jars(spark.place, report), report)
+    size = f"{file.stat().st_size / 1_000_000:.0f} MB"
+    return f"Kept Java's classes in {file} ({size}): Spark starts from them here."
+
+
 # ── doctor ──────────────────────────────────────────────────────────────────────────────
 
 

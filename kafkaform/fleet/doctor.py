@@ -16,6 +16,7 @@ from ..core.dataclass import dataclass
 from ..core.errors import KafkaformError, StorageError
 from ..core.objects import Changed, Exists, Objects
 from . import java
+from .archive import starting
 from .manifest import FOLDER
 from .session import Place, packages
 
@@ -53,6 +54,8 @@ def checks(place: Place, objects: Objects | None, folder: Path | None) -> Iterat
     yield from _packages()
     yield _java(place)
     yield _jars(place)
+    if place.local:
+        yield _classes(place)
     for name, path in _folders(folder):
         yield _disk(name, path)
     if objects is not None:
@@ -132,6 +135,18 @@ def _jars(place: Place) -> Check:
         f"{name} {number} will be fetched from Maven when Spark starts first",
         "Without a way to Maven, name the jars with --jars or a mirror with --ivy-settings.",
     )
+
+
+def _classes(place: Place) -> Check:
+    """Without them all works, only later."""
+    try:
+        kept = starting(place.cache)
+    except (KafkaformError, PackageNotFoundError):
+        return Check("classes", None, "Java and Spark come first")
+    if kept:
+        return Check("classes", True, f"Spark starts from those that are kept in {place.cache}")
+    advice = "`kafkaform fleet prepare` keeps Java's classes, so that Spark starts sooner."
+    return Check("classes", None, "each session reads them anew", advice)
 
 
 def _hadoop(location: str) -> Check:

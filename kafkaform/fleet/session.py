@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ..core.dataclass import dataclass
 from ..core.errors import KafkaformError
 from . import java
+from .archive import starting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,13 +105,14 @@ class Place:
     """master: `local[N]`, `spark://…`, `yarn`, `k8s://…` or `sc://…` (Spark Connect); cache: a
     folder of the user's, for jars; jars: Delta's, by path or URL, where Maven cannot be reached;
     ivy: a settings file of Ivy that names a company's mirror; landed: what Java is tuned for on one
-    machine."""
+    machine; java: more words for it there, empty: to start from the classes that it has kept."""
 
     master: str
     cache: Path
     jars: tuple[str, ...] = ()
     ivy: Path | None = None
     landed: Landed = Landed()
+    java: str = ""
 
     @property
     def connect(self) -> bool:
@@ -174,6 +176,8 @@ def _here(place: Place) -> Mapping[str, str]:
         chosen |= _PLAIN
     if landed.all < LARGE_BYTES:
         chosen |= _MEMORY
+    if words := place.java or starting(place.cache):
+        chosen["spark.driver.extraJavaOptions"] += f" {words}"
     if "SPARK_DRIVER_MEMORY" in os.environ:
         del chosen["spark.driver.memory"]
     return chosen

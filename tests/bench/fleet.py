@@ -1,5 +1,6 @@
 """What a build of the fleet's tables costs as fleets grow, in ratios of one run:
-`python -m tests.bench.fleet [SIZE [CLUSTERS …]] [--folder FOLDER] [--gold ROOT]`.
+`python -m tests.bench.fleet [SIZE [CLUSTERS …]] [--folder FOLDER]
+[--gold ROOT [--copies N …]]`.
 
 - a session, from the start of the process to the first row;
 - `fleet run` from landing files to the manifest, in a process of its own, for each number of
@@ -131,10 +132,12 @@ def copied(store: Store, found: manifest.Manifest, table: str, times: int, folde
     return store.spark.read.parquet(path)
 
 
-def gold_alone(store: Store, found: manifest.Manifest, folder: str) -> Iterator[tuple[int, float]]:
+def gold_alone(
+    store: Store, found: manifest.Manifest, folder: str, copies: Sequence[int]
+) -> Iterator[tuple[int, float]]:
     """How often the fleet was copied, and the seconds that all gold tables took."""
     context = Context(Register(), datetime.fromisoformat(found.as_of), "bench")
-    for times in COPIES:
+    for times in copies:
         names = {i for each in gold() for i in each.inputs if TABLES[i].layer is not Layer.GOLD}
         frames = {name: copied(store, found, name, times, folder) for name in names}
         begun = time.perf_counter()
@@ -161,11 +164,12 @@ def main(words: Sequence[str] = ()) -> None:
     parser.add_argument("clusters", type=int, nargs="*", default=CLUSTERS)
     parser.add_argument("--folder", type=Path, help="an empty one, which is kept")
     parser.add_argument("--gold", type=Path, help="the root of a fleet that was kept")
+    parser.add_argument("--copies", type=int, nargs="+", default=COPIES, help="of its clusters")
     asked = parser.parse_args(words)
     with _folder(asked.folder) as folder:
         if asked.gold:
             print("2 threads, one run each")
-            _gold_table(asked.gold, folder)
+            _gold_table(asked.gold, folder, asked.copies)
         else:
             print(f"clusters of size {asked.size:g}, 2 threads, one run each")
             print(f"  a session, to its first row            {first_row():7.1f} s", flush=True)
@@ -197,13 +201,13 @@ def _growth(size: float, counts: Sequence[int], folder: str) -> None:
             _gold_table(root, folder)
 
 
-def _gold_table(root: Path, folder: str) -> None:
+def _gold_table(root: Path, folder: str, copies: Sequence[int] = COPIES) -> None:
     found = manifest.current(Folder(root))
     assert found is not None, f"there is no build in {root}"
     clusters = found.tables["cluster"].rows
     with session() as spark:
         first = 0.0
-        for times, took in gold_alone(Store(spark, str(root)), found, folder):
+        for times, took in gold_alone(Store(spark, str(root)), found, folder, copies):
             first = first or took
             print(
                 f"  {clusters * times:5} clusters, gold alone from silver  {took:7.1f} s = "

@@ -17,6 +17,7 @@ import pyspark
 
 from kafkaform.cli.fleetjars import with_jars
 from kafkaform.fleet import java, session
+from kafkaform.fleet.archive import starting
 from kafkaform.fleet.session import Place
 from kafkaform.sandbox.places import cache
 
@@ -52,7 +53,7 @@ def delta() -> list[str]:
     small = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "768m",
-        "spark.driver.extraJavaOptions": SMALL,
+        "spark.driver.extraJavaOptions": f"{SMALL} {starting(cache())}",
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": SMALL,
         "spark.ui.enabled": "false",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -22,11 +24,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Two threads on this machine, with Delta."""
+    """Two threads on this machine, with Delta. It and later ones start from classes that are kept,
+    which take as long to keep as a few of them save."""
     from kafkaform.cli.fleetjars import with_jars
+    from kafkaform.fleet.archive import starting
     from kafkaform.fleet.session import Place, build_session
     from kafkaform.sandbox.places import cache
 
+    if not starting(cache()):
+        command = [sys.executable, "-m", "kafkaform", "fleet", "prepare", "--quiet"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
     session = build_session(with_jars(Place("local[2]", cache())))
     yield session
     session.stop()

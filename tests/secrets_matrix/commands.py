@@ -71,6 +71,8 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "fleet history": ("--key=topic/orders", "--cluster=one", "--root=nowhere"),
     "fleet status": ("--root=nowhere",),
     "fleet doctor": ("--root=nowhere",),
+    # Anywhere else it would start Spark and leave what it keeps.
+    "fleet prepare": ("--master=spark://nowhere:7077",),
     "version": (),
 }
 """Command -> its words."""

@@ -307,6 +307,24 @@ def doctor(
     raise typer.Exit(1 if any(check.good is False for check in found) else 0)
 
 
+@app.command()
+def prepare(
+    master: Master = LOCAL,
+    jars: Jars = "",
+    ivy_settings: Ivy = None,
+    quiet: Quiet = False,
+) -> None:
+    """Fetch what runs need, and keep Java's classes so that they start sooner.
+
+    Once for a computer or an image that is used again; after an update of Java or Spark again.
+    """
+    from .. import fleetrun
+
+    with _bars(quiet=quiet) as report:
+        told = fleetrun.prepared(fleetrun.spark_of(master, jars, ivy_settings), report)
+    Console.standard().out(told)
+
+
 # ── shared ──────────────────────────────────────────────────────────────────────────────
 
 

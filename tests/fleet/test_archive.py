@@ -1,0 +1,137 @@
+"""Java's classes, kept for later sessions: whose they are, whether whole, and who uses them."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkaform.core.errors import KafkaformError, UsageError
+from kafkaform.core.progress import silent
+from kafkaform.fleet import doctor, java, session
+from kafkaform.fleet.archive import BASE, SPARK, Archive, archive, keeping, starting
+from kafkaform.fleet.prepare import prepare
+from kafkaform.fleet.session import Place
+from kafkaform.sandbox.places import cache
+
+# Has no classes of its own: it writes some where it is told to, unless a file says that it cannot.
+DUMPS = """\
+#!/bin/sh
+case $1 in
+-Xshare:on) exit 1 ;;
+-Xshare:dump) [ -e "$0.cannot" ] && exit 1; echo classes > "${2#*=}" ;;
+esac
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A Java that runs but is none, and an empty cache."""
+    home = tmp_path / "a java"
+    (home / "bin").mkdir(parents=True)
+    (home / "release").write_text('JAVA_VERSION="21.0.1"\nMODULES="jdk.incubator.vector"\n')
+    (home / "bin" / "java").write_text("#!/bin/sh\n")
+    (home / "bin" / "java").chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    return Place("local[2]", tmp_path / "its cache")
+
+
+def kept(place: Place) -> Archive:
+    """With its folder."""
+    found = archive(place.cache, java.find(place.cache))
+    found.folder.mkdir(parents=True, exist_ok=True)
+    return found
+
+
+def settled(found: Archive, part: str, text: str) -> Path:
+    new = found.folder / "new"
+    new.write_text(text)
+    return found.settle(part, new)
+
+
+def options(place: Place) -> str:
+    return session.settings(place)["spark.driver.extraJavaOptions"]
+
+
+def test_a_session_starts_from_what_is_kept(place: Place) -> None:
+    """From the newest file alone, of this Java alone; and from none where none is kept."""
+    assert "Archive" not in options(place)
+    assert not place.cache.exists()
+    first = settled(kept(place), SPARK, "one")
+    assert options(place).endswith(f' -XX:SharedArchiveFile="{first}"')
+    second = settled(kept(place), SPARK, "two")
+    assert options(place).endswith(f' -XX:SharedArchiveFile="{second}"')
+    assert list(second.parent.iterdir()) == [second]
+    release = Path(os.environ["JAVA_HOME"], "release")
+    release.write_text(release.read_text().replace("21.0.1", "21.0.2"))
+    assert "Archive" not in options(place)
+
+
+@pytest.mark.parametrize("data", [b"", b"the clas", b"the classeS", b"the classes and more"])
+def test_what_is_not_whole_is_not_used(place: Place, data: bytes) -> None:
+    """Java would end at once; so would every run from then on."""
+    file = settled(kept(place), SPARK, "the classes")
+    assert starting(place.cache)
+    file.write_bytes(data)
+    assert starting(place.cache) == ""
+    assert "Archive" not in options(place)
+
+
+def test_a_java_without_classes_of_its_own_gets_some(place: Place, tmp_path: Path) -> None:
+    """Once: they are kept, too. A Java that has some needs none."""
+    new, found = tmp_path / "new", kept(place)
+    words = f'-XX:ArchiveClassesAtExit="{new}"'
+    assert keeping(found, new) == words
+    program = Path(os.environ["JAVA_HOME"], "bin", "java")
+    program.write_text(DUMPS)
+    assert keeping(found, new).endswith(words)
+    base = found.whole(BASE)
+    assert base is not None and base.read_text() == "classes\n"
+    Path(f"{program}.cannot").touch()
+    assert keeping(found, new) == f'-XX:SharedArchiveFile="{base}" {words}'
+    base.write_text("")
+    with pytest.raises(KafkaformError, match=r"Java 21\.0\.1 \(JAVA_HOME\) cannot keep") as caught:
+        keeping(found, new)
+    assert "JAVA_HOME" in caught.value.advice
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "sc://host", "yarn"])
+def test_only_this_computer_is_prepared(place: Place, master: str) -> None:
+    with pytest.raises(UsageError, match=f"{re.escape(master)} is not this computer"):
+        prepare(Place(master, place.cache), silent)
+    assert not place.cache.exists()
+
+
+def test_the_doctor_tells_whether_classes_are_kept(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "fleet prepare" in doctor._classes(place).advice
+    settled(kept(place), SPARK, "one")
+    assert (doctor._classes(place).good, doctor._classes(place).advice) == (True, "")
+    monkeypatch.setattr(java, "_candidates", lambda: iter(()))
+    assert doctor._classes(place).good is None
+    monkeypatch.undo()
+    monkeypatch.setattr("kafkaform.fleet.archive.version", _missing)
+    assert doctor._classes(place).good is None
+
+
+def _missing(name: str) -> str:
+    raise PackageNotFoundError(name)
+
+
+@pytest.mark.spark
+def test_java_takes_what_prepare_has_kept(spark: Any) -> None:
+    """The file is in the memory of the Java that runs: one that does not fit is let go of."""
+    found = archive(cache(), java.find(cache()))
+    file = found.whole(SPARK)
+    assert file is not None
+    assert file.stat().st_size > 50_000_000
+    pid = spark._jvm.java.lang.ProcessHandle.current().pid()
+    mapped = Path(f"/proc/{pid}/maps")
+    if not mapped.exists():
+        pytest.skip("only Linux shows what a process has in memory")
+    assert str(file) in mapped.read_text()
