@@ -314,9 +314,10 @@ def prepare(
     ivy_settings: Ivy = None,
     quiet: Quiet = False,
 ) -> None:
-    """Fetch what runs need, and keep Java's classes so that they start sooner.
+    """Let Spark start sooner on this computer.
 
-    Once for a computer or an image that is used again; after an update of Java or Spark again.
+    Fetches Delta Lake's jars and keeps Java's classes. Once for a computer or an image that is used
+    again, and again after an update of Java or Spark.
     """
     from .. import fleetrun
 
