@@ -33,16 +33,19 @@ class Archive:
     folder: Path
     name: str
 
+    def files(self, part: str) -> list[Path]:
+        return sorted(self.folder.glob(f"{self.name}-{part}-*.jsa"))
+
     def whole(self, part: str) -> Path | None:
         """This part's file if there is one, and nothing of it is missing or damaged."""
-        for file in sorted(self.folder.glob(f"{self.name}-{part}-*.jsa")):
+        for file in self.files(part):
             if file.name == self._named(part, file):
                 return file
         return None
 
     def settle(self, part: str, new: Path) -> Path:
         """Keep a new file of this folder under the name of its contents, instead of older ones."""
-        older = set(self.folder.glob(f"{self.name}-{part}-*.jsa"))
+        older = set(self.files(part))
         file = new.replace(self.folder / self._named(part, new))
         for each in older - {file}:
             each.unlink(missing_ok=True)
@@ -66,7 +69,10 @@ def starting(cache: Path) -> str:
         return ""
     found = archive(cache, find(cache))
     file = found.whole(SPARK)
-    return f'-XX:SharedArchiveFile="{file}"' if file else ""
+    # Java opens the base, too, where there is one.
+    if file is None or (found.files(BASE) and not found.whole(BASE)):
+        return ""
+    return f'-XX:SharedArchiveFile="{file}"'
 
 
 def keeping(found: Archive, file: Path) -> str:

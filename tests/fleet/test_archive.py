@@ -71,10 +71,11 @@ def test_a_session_starts_from_what_is_kept(place: Place) -> None:
     assert "Archive" not in options(place)
 
 
+@pytest.mark.parametrize("part", [SPARK, BASE])
 @pytest.mark.parametrize("data", [b"", b"the clas", b"the classeS", b"the classes and more"])
-def test_what_is_not_whole_is_not_used(place: Place, data: bytes) -> None:
+def test_what_is_not_whole_is_not_used(place: Place, part: str, data: bytes) -> None:
     """Java would end at once; so would every run from then on."""
-    file = settled(kept(place), SPARK, "the classes")
+    file = {each: settled(kept(place), each, "the classes") for each in (SPARK, BASE)}[part]
     assert starting(place.cache)
     file.write_bytes(data)
     assert starting(place.cache) == ""
