@@ -22,12 +22,13 @@ from ..fleet import doctor
 from ..fleet.gold import Gold, current, literal
 from ..fleet.manifest import ALL, FOLDER
 from ..fleet.session import LOCAL, Landed, Place, build_session
+from ..inventory.place import open_remote
 from ..render.text import count, inline
 from ..sandbox import places
 from ..state.backend import Backend, Lease
 from ..state.backends.local import LocalBackend
 from ..state.backends.objects import ObjectBackend
-from ..state.backends.obstores import is_remote, open_objects
+from ..state.backends.obstores import is_remote
 from .connection import Way
 from .fleetjars import with_jars
 from .workspace import lock_info
@@ -42,6 +43,8 @@ PACKAGES = ("pyspark", "delta", "deltalake", "pandas", "pyarrow")
 _MARKS = {True: "ok", False: "bad", None: "?"}
 LEASE_SECONDS = 60.0
 """For how long the lock must be ours before a table is written."""
+LOCK = "lock"
+"""The folder of the lock in a store, where it is an object as builds are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,7 @@ def need_packages() -> None:
 
 def objects_of(root: str) -> Objects:
     """Raises UsageError: it is no place for a fleet."""
-    return open_objects(root, {}) if is_remote(root) else Folder(Path(root).absolute(), shared=True)
+    return open_remote(root) if is_remote(root) else Folder(Path(root).absolute(), shared=True)
 
 
 def run(ask: Ask, spark: Spark, way: Way, report: Report) -> Result:
@@ -170,13 +173,13 @@ def _session(spark: Spark) -> Iterator[Start]:
 @contextmanager
 def _locked(root: str, patience: float) -> Iterator[Lease]:
     """One build at a time writes a root. Raises Locked after so many seconds."""
-    folder = f"{root.rstrip('/')}/{FOLDER}"
     backend: Backend
     if is_remote(root):
-        backend = ObjectBackend(open_objects(folder, {}))
+        backend = ObjectBackend(open_remote(f"{root.rstrip('/')}/{LOCK}"))
     else:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        backend = LocalBackend(Path(folder) / "fleet")
+        folder = Path(root) / FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        backend = LocalBackend(folder / "fleet")
     clock = SystemClock()
     started = timestamp(clock.now())
     info = lock_info(f"fleet-{os.getpid()}", "fleet run", started)

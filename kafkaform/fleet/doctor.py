@@ -26,6 +26,7 @@ NEEDED = (
     ("deltalake", (1,), (2,)),
     ("pandas", (2, 2), (3,)),
     ("pyarrow", (18,), None),
+    ("hdfs-native", (0, 14), (0, 15)),
 )
 """Package, the first version that will do, the first that will not."""
 LEAST_BYTES = 2 << 30
@@ -61,7 +62,7 @@ def checks(place: Place, objects: Objects | None, folder: Path | None) -> Iterat
     if objects is not None:
         yield _writes(objects)
     if objects is not None and folder is None and not place.connect:
-        yield _hadoop(objects.location)
+        yield from _hadoop(objects.location)
 
 
 def _packages() -> Iterator[Check]:
@@ -149,15 +150,16 @@ def _classes(place: Place) -> Check:
     return Check("classes", None, "each session reads them anew", advice)
 
 
-def _hadoop(location: str) -> Check:
-    """Spark has a way of its own to a store, which nothing else here tries."""
-    return Check(
-        "hadoop",
-        None,
-        f"Spark reaches {location} through jars of Hadoop's",
-        "Put them and their settings into spark-defaults.conf; for s3:// they are hadoop-aws, of "
-        "the version that Spark has of Hadoop.",
-    )
+def _hadoop(location: str) -> Iterator[Check]:
+    """Spark has a way of its own to a store, which nothing else here tries; HDFS it knows."""
+    if not location.startswith("hdfs://"):
+        yield Check(
+            "hadoop",
+            None,
+            f"Spark reaches {location} through jars of Hadoop's",
+            "Put them and their settings into spark-defaults.conf; for s3:// they are hadoop-aws, "
+            "of the version that Spark has of Hadoop.",
+        )
 
 
 def _folders(root: Path | None) -> Iterator[tuple[str, Path]]:

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from ..core.errors import StorageError
 from ..core.folder import Folder
-from ..core.objects import Entry, Found
+from ..core.objects import Entry, Found, Objects
 from ..state.backends.obstores import is_remote, open_objects
+from .hdfs import SCHEME, open_hdfs
 
 
 class Place(Protocol):
@@ -33,7 +35,12 @@ class Place(Protocol):
 
 def open_place(root: str) -> Place:
     """root: a folder, or a URL such as `s3://bucket/fleet`. Raises UsageError."""
-    return open_objects(root, {}) if is_remote(root) else Folder(Path(root))
+    return open_remote(root) if is_remote(root) else Folder(Path(root))
+
+
+def open_remote(url: str) -> Objects:
+    """A root in a store, or in HDFS, which is none for a state. Raises UsageError."""
+    return open_hdfs(url) if urlsplit(url).scheme == SCHEME else open_objects(url, {})
 
 
 def overwritten(place: Place, key: str) -> StorageError:

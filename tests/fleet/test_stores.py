@@ -120,7 +120,8 @@ def test_a_build_is_made_in_a_store(bucket: Wide, hadoop: Path, tmp_path: Path) 
     assert json.loads(again.stdout)["skipped"], again.stderr
 
     put(landed(tmp_path / "second", 2, "b"), bucket)
-    later = fleet("run", "--json", *ONLY, SPARK_CONF_DIR=str(hadoop))
+    later = fleet("run", "--json", *ONLY, "--keep", "1", SPARK_CONF_DIR=str(hadoop))
     assert json.loads(later.stdout)["clusters"] == ["b"], later.stderr[-3000:]
     assert rows() == expected()
-    assert not [key for key in bucket.objects if key.endswith("lock")]
+    assert "Build " in fleet("status").stdout
+    assert len([key for key in bucket.objects if key.endswith(".json") and "/builds/" in key]) == 1

@@ -23,7 +23,7 @@ Root = Annotated[
         metavar="PLACE",
         envvar="KAFKAFORM_FLEET_ROOT",
         help="Where the fleet's files are: a folder, or s3://, gs://, abfss:// with bucket and "
-        f"prefix; default: as {FILE} says.",
+        f"prefix, or hdfs:// with host, port and folder; default: as {FILE} says.",
     ),
 ]
 File = Annotated[Path, typer.Option("--file", metavar="FILE", help="Clusters, states, owners.")]

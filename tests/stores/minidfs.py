@@ -1,0 +1,59 @@
+"""HDFS on this computer: a NameNode and a DataNode in one process, on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from kafkaform.core.errors import ConnectError
+from kafkaform.core.progress import silent
+from kafkaform.fleet import java
+from kafkaform.sandbox import download, jars
+from kafkaform.sandbox.places import cache
+
+LIST = Path(__file__).with_name("minidfs.txt")
+MANAGER = "org.apache.hadoop.test.MiniDFSClusterManager"
+SPARKS = ("hadoop-client-*.jar", "slf4j-api-*.jar", "jcl-over-slf4j-*.jar", "log4j-*.jar")
+SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m")
+PATIENCE = 120.0
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[str]:
+    """Its address. folder: an empty one."""
+    details, log = folder / "details.json", folder / "log"
+    words = [str(java.find(cache()).home / "bin/java"), *SMALL, f"-Dtest.build.data={folder}/data"]
+    words += ["-cp", os.pathsep.join(map(str, _class_path())), MANAGER, "-format"]
+    words += ["-datanodes", "1", "-D", "dfs.replication=1", "-writeDetails", str(details)]
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(words, cwd=folder, stdout=output, stderr=output) as process,
+    ):
+        try:
+            until = time.monotonic() + PATIENCE
+            while not (details.exists() and details.read_text().endswith("}")):
+                assert process.poll() is None and time.monotonic() < until, log.read_text()[-3000:]
+                time.sleep(0.1)
+            yield f"hdfs://127.0.0.1:{json.loads(details.read_text())['namenode_port']}"
+        finally:
+            process.kill()
+
+
+def _class_path() -> Iterator[Path]:
+    pinned = tuple(jars.parse(line) for line in LIST.read_text().splitlines() if line[0] != "#")
+    try:
+        yield from jars.ensure(pinned, silent, download.repository)
+    except ConnectError as error:
+        pytest.skip(f"the jars of HDFS are not here: {error}")
+    spark = find_spec("pyspark")
+    assert spark is not None and spark.origin is not None
+    for pattern in SPARKS:
+        yield from (Path(spark.origin).parent / "jars").glob(pattern)
