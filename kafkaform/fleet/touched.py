@@ -59,15 +59,14 @@ def touched(
     changed, renamed = _changed(were, are), _renamed(before, now)
     if any(_reaches_all(old) != _reaches_all(new) for old, new in changed.values()):
         return Touched(ALL, renamed)
-    everybody = before.keys() | now.keys()
     views = (before, now)
     found = _changed(before, now).keys() | waived.keys()
     found |= {subject(key) for key in files if source(key) == LIVE}
     found |= _named(views, found, {*_of_lineages(changed), *_of_lines(told)})
     if changed:
         # Any unread state may be about a cluster that never said which one it is.
-        found |= {name for name in everybody if not _ids(views, name)}
-    return Touched(ALL if found >= everybody else frozenset(found), renamed)
+        found |= {name for name in now if not _ids(views, name)}
+    return Touched(ALL if found >= now.keys() else frozenset(found), renamed)
 
 
 def _renamed(before: Rows, now: Rows) -> bool:

@@ -306,6 +306,8 @@ def lineage_row(name: str, **more: Any) -> dict[str, Any]:
 
 
 KNOWN = [cluster_row(name) for name in "abcd"]
+TWINS = [*KNOWN[:3], cluster_row("d", cluster_id="id-a")]
+UNNAMED = [*KNOWN[:3], cluster_row("d", cluster_id=None)]
 LINEAGES = [lineage_row("l", scopes={"kafka": "id-a"}), lineage_row("m")]
 UNREAD = {"desired_known": False}
 STEP = {"kind": "intent", "scope_id": "id-c", "body": "{}"}
@@ -314,12 +316,17 @@ TOUCHED: tuple[tuple[dict[str, Any], Collection[str] | None], ...] = (
     ({}, ()),
     ({"files": ("live/a/1.meta.json", "live/a/1.jsonl")}, "a"),
     ({"files": tuple(f"live/{name}/1.meta.json" for name in "abcd")}, ALL),
+    ({"files": ("state/a/1.meta.json", "audit/b/1-1.jsonl")}, ()),
     ({"now": [*KNOWN[:2], cluster_row("c", status="stale"), KNOWN[3]]}, "c"),
     ({"now": KNOWN[:3], "renamed": True}, "d"),
+    ({"now": [*KNOWN, cluster_row("e")], "renamed": True}, "e"),
     # Two names of one cluster: its rows go over from the one to the other.
-    ({"now": [*KNOWN[:3], cluster_row("d", cluster_id="id-a")], "renamed": True}, "ad"),
+    ({"now": TWINS, "renamed": True}, "ad"),
+    ({"clusters": TWINS, "now": KNOWN, "renamed": True}, "ad"),
+    ({"clusters": TWINS, "now": TWINS, "renamed": True}, ()),
     ({"now_lineages": [lineage_row("l", scopes={"kafka": "id-b"}), LINEAGES[1]]}, "ab"),
     ({"lines": ({"kind": "run_end", "body": "{}"}, STEP, BEGIN)}, ("c", "d", "unknown")),
+    ({"lines": ({**BEGIN, "kind": "run_end"},)}, ()),
     ({"waived": "bb"}, "b"),
     # A state that was not read, and of which nobody knows where it is, may be about any cluster.
     ({"now_lineages": [LINEAGES[0], lineage_row("m", **UNREAD)]}, ALL),
@@ -333,12 +340,13 @@ TOUCHED: tuple[tuple[dict[str, Any], Collection[str] | None], ...] = (
     # The same of a cluster that nobody knows the id of.
     (
         {
-            "clusters": [*KNOWN[:3], cluster_row("d", cluster_id=None)],
-            "now": [*KNOWN[:3], cluster_row("d", cluster_id=None)],
+            "clusters": UNNAMED,
+            "now": UNNAMED,
             "now_lineages": [lineage_row("l", scopes={"kafka": "id-b"}), LINEAGES[1]],
         },
         "abd",
     ),
+    ({"clusters": UNNAMED, "now": UNNAMED}, ()),
 )
 
 
