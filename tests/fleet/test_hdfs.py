@@ -177,6 +177,7 @@ def test_a_lost_answer_is_found_out(place: Hdfs) -> None:
         losing(place, False, lambda: place.create("c", b"theirs")).create("c", b"mine")
     assert refused.value.found.data == b"theirs"
     assert everything(place) == [hdfs.TURN, "a", "c"]
+    assert [entry.key for entry in place.names("")] == ["a", "c"]
 
 
 def test_what_changes_while_it_is_read_is_read_again(place: Hdfs) -> None:
