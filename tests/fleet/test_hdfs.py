@@ -47,6 +47,8 @@ __all__ = (
     "test_what_is_there_is_listed",
 )
 """What is asked of every place of landing files."""
+pytestmark = pytest.mark.timeout(900)
+"""The first of them waits for jars, the last one for the NameNode."""
 PATIENCE = 300.0
 HOLD = """
 import sys, time
