@@ -273,6 +273,7 @@ def test_many_deletions_need_a_number(folder: Folder) -> None:
     names = [f"t{n}" for n in range(10)]
     folder.declare(*names)
     folder.done("apply", "-auto-approve", "-no-wait")
+    folder.until(lambda: set(folder.topics()) == set(names))
     removed = "removed {{\n  from = kafka_topic.{}\n  lifecycle {{ destroy = true }}\n}}\n"
     folder.declare("other")
     folder.write("removed.kf.hcl", "".join(map(removed.format, names)))

@@ -26,7 +26,7 @@ from kafkaform.core.objects import Changed, Exists
 from kafkaform.fleet import driver
 from kafkaform.fleet.datasets import DATASETS
 from kafkaform.fleet.driver import Options
-from kafkaform.fleet.prune import prune
+from kafkaform.fleet.gold import Gold, current
 from kafkaform.inventory import hdfs
 from kafkaform.inventory.hdfs import Hdfs
 from kafkaform.inventory.place import open_place, open_remote
@@ -39,7 +39,7 @@ from tests.inventory.test_place import (
 )
 from tests.stores import minidfs
 
-from .tiny import ONLY, TABLES, expected, landed, rows
+from .tiny import ASKED, expected, in_order, landed
 
 __all__ = (
     "test_a_file_is_made_once",
@@ -50,6 +50,7 @@ __all__ = (
 pytestmark = pytest.mark.timeout(900)
 """The first of them waits for jars, the last one for the NameNode."""
 PATIENCE = 300.0
+ONLY = ("live",)
 HOLD = """
 import sys, time
 from hdfs_native import Client
@@ -240,7 +241,7 @@ def test_errors_say_what_hdfs_says(place: Hdfs, monkeypatch: pytest.MonkeyPatch)
 # ── builds ──────────────────────────────────────────────────────────────────────────────
 
 
-def fleet(root: str, *words: str) -> str:
+def fleet(root: str, *words: str, code: int = 0) -> str:
     """What a command says where there is no Java."""
     done = subprocess.run(
         [sys.executable, "-m", "kafkaform", "fleet", *words, "--root", root],
@@ -250,28 +251,23 @@ def fleet(root: str, *words: str) -> str:
         timeout=PATIENCE,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    assert done.returncode == code, done.stdout + done.stderr[-3000:]
     return done.stdout
 
 
 @pytest.mark.spark
 def test_a_build_is_made_in_hdfs(spark: SparkSession, place: Hdfs, tmp_path: Path) -> None:
-    """Spark, the lock, manifests and the readers without Java meet in one root; what nobody needs
-    is removed from it."""
-    root = place.location
-    for hours, clusters in ((1, "ab"), (2, "b")):
-        folder = landed(tmp_path / str(hours), hours, clusters)
-        for path in (path for path in folder.rglob("*") if path.is_file()):
-            place.create(path.relative_to(folder).as_posix(), path.read_bytes())
-        with _locked(root, 0):
-            driver.run(lambda _: spark, place, root, DATASETS, Options(__version__, TABLES))
-            prune(place, root, 1)
-        assert rows(root) == expected()
-    assert len([e for e in place.names("builds") if e.key.endswith(".json")]) == 1
-    assert json.loads(fleet(root, "run", "--json", *ONLY))["skipped"]
+    """Spark, the lock, manifests and the readers without Java meet in one root."""
+    root, folder = place.location, landed(tmp_path)
+    for path in (path for path in folder.rglob("*") if path.is_file()):
+        place.create(path.relative_to(folder).as_posix(), path.read_bytes())
+    with _locked(root, 0):
+        driver.run(lambda _: spark, place, root, DATASETS, Options(__version__, ONLY))
+    assert in_order(Gold(current(root)).rows(ASKED["live"])) == expected()["live"]
+    assert json.loads(fleet(root, "run", "--json", "--only", *ONLY))["skipped"]
     asked = "select count(*) as n from live"
     assert json.loads(fleet(root, "query", asked, "--format", "json"))["rows"] == [{"n": 4}]
-    assert "Build " in fleet(root, "status")
+    assert "coverage not complete" in fleet(root, "status", code=5)
 
 
 def test_who_died_does_not_keep_its_turn(abandoned: str) -> None:
