@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -100,6 +101,12 @@ class _Scheduling(LoadFileScheduling):  # type: ignore[misc]  # it has no types
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:
     return _Scheduling(config, log)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay until the end; each search for garbage would look at all of them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
