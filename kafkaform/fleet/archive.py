@@ -1,12 +1,14 @@
 """Java's classes in a file that later sessions start from: class data sharing (JEP 310, JEP 350).
 
 Until its first row Spark has Java read thousands of classes out of jars and verify them, each time
-anew. The file is for one Java and one PySpark, which its name says; where a jar has changed since,
-Java does without. A file that is not whole ends Java at once (SIGBUS), so its name has a checksum.
+anew. The file is for one Java and one PySpark, which its name says, with the jars that were read:
+where one is newer, as after an installation, Java does without and says nothing. A file that is not
+whole ends Java at once (SIGBUS). So its name has a checksum, of the jars' ages and of its contents.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import zlib
 from hashlib import sha256
@@ -27,11 +29,13 @@ _PATIENCE_SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """java: whose classes; folder: where; name: begins the names of its files."""
+    """java: whose classes; folder: where; name: begins the names of its files; jars: a checksum of
+    what Java compares of those that it has read."""
 
     java: Java
     folder: Path
     name: str
+    jars: int
 
     def files(self, part: str) -> list[Path]:
         return sorted(self.folder.glob(f"{self.name}-{part}-*.jsa"))
@@ -52,15 +56,15 @@ class Archive:
         return file
 
     def _named(self, part: str, file: Path) -> str:
-        return f"{self.name}-{part}-{_checksum(file):08x}.jsa"
+        return f"{self.name}-{part}-{_checksum(file, self.jars):08x}.jsa"
 
 
 def archive(cache: Path, java: Java) -> Archive:
     """What this Java has kept, or may keep."""
-    spec = find_spec("pyspark")
-    known = (java.home, java.version, version("pyspark"), spec and spec.origin)
+    spark = _spark()
+    known = (java.home, java.version, version("pyspark"), spark)
     name = sha256(repr(known).encode()).hexdigest()[:16]
-    return Archive(java, cache / FOLDER, name)
+    return Archive(java, cache / FOLDER, name, _ages(spark / "jars"))
 
 
 def starting(cache: Path) -> str:
@@ -110,9 +114,25 @@ def _done(java: Java, *words: str) -> bool:
     return done.returncode == 0
 
 
-def _checksum(file: Path) -> int:
-    """0 where it cannot be read."""
-    found = 0
+def _spark() -> Path:
+    """Where PySpark looks for the jars of Spark."""
+    spec = find_spec("pyspark")
+    own = Path(spec.origin).parent if spec and spec.origin else Path()
+    return Path(os.environ.get("SPARK_HOME") or own)
+
+
+def _ages(folder: Path) -> int:
+    """Of the files in it, with their names and sizes; 0 where there is no such folder."""
+    try:
+        with os.scandir(folder) as files:
+            seen = sorted((each.name, each.stat().st_size, each.stat().st_mtime) for each in files)
+    except OSError:
+        return 0
+    return zlib.crc32(repr(seen).encode())
+
+
+def _checksum(file: Path, found: int) -> int:
+    """Goes on from one. 0 where it cannot be read."""
     try:
         with file.open("rb") as data:
             while piece := data.read(_PIECE_BYTES):

@@ -71,6 +71,32 @@ def test_a_session_starts_from_what_is_kept(place: Place) -> None:
     assert "Archive" not in options(place)
 
 
+def test_jars_that_came_later_are_read_anew(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else Java does without what is kept, and nobody is told that preparing again would help."""
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    jar = tmp_path / "jars" / "spark.jar"
+    jar.parent.mkdir()
+    jar.write_text("classes")
+    os.utime(jar, (1_700_000_000, 1_700_000_000))
+    old = settled(kept(place), SPARK, "one")
+    assert starting(place.cache)
+    os.utime(jar, (1_700_000_001, 1_700_000_001))
+    assert starting(place.cache) == ""
+    assert "fleet prepare" in doctor._classes(place).advice
+    new = settled(kept(place), SPARK, "one")
+    assert starting(place.cache)
+    assert not old.exists()
+    jar.with_name("more.jar").touch()
+    assert starting(place.cache) == ""
+    jar.with_name("more.jar").unlink()
+    assert starting(place.cache)
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "other"))
+    assert starting(place.cache) == ""
+    assert new.exists()
+
+
 @pytest.mark.parametrize("part", [SPARK, BASE])
 @pytest.mark.parametrize("data", [b"", b"the clas", b"the classeS", b"the classes and more"])
 def test_what_is_not_whole_is_not_used(place: Place, part: str, data: bytes) -> None:
