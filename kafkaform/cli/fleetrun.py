@@ -175,7 +175,8 @@ def _locked(root: str, patience: float) -> Iterator[Lease]:
     """One build at a time writes a root. Raises Locked after so many seconds."""
     backend: Backend
     if is_remote(root):
-        backend = ObjectBackend(open_remote(f"{root.rstrip('/')}/{LOCK}"))
+        # No command ends it by hand: that of a dead build is free after two minutes.
+        backend = ObjectBackend(open_remote(f"{root.rstrip('/')}/{LOCK}"), by_hand="")
     else:
         folder = Path(root) / FOLDER
         folder.mkdir(parents=True, exist_ok=True)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kafkaform.sandbox import Sandbox
+from kafkaform_providers.kafka.provider import PROVIDER
 
-from ..proof.cluster import client, own_sandbox, read
+from ..proof.cluster import client, make, own_sandbox, read
+from .example import EXAMPLES, Copy, one
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+CHANGELOG = "wordcount-store-changelog"
 
 
 @pytest.fixture(scope="module")
@@ -29,42 +29,6 @@ def eu() -> Iterator[Sandbox]:
 def us() -> Iterator[Sandbox]:
     with own_sandbox(f"us-{os.getpid()}") as box:
         yield box
-
-
-class Copy:
-    """An example in a folder of its own, with what its README tells to export."""
-
-    def __init__(self, source: str, target: Path, env: Mapping[str, str]) -> None:
-        self.folder = Path(shutil.copytree(EXAMPLES / source, target / source))
-        self.env = {**os.environ, **env, "NO_COLOR": "1"}
-
-    def run(self, *arguments: str, expect: int = 0) -> str:
-        """What a command prints, both streams. It must end with this exit code."""
-        done = subprocess.run(
-            [sys.executable, "-m", "kafkaform", *arguments],
-            cwd=self.folder,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        said = done.stdout + done.stderr
-        assert done.returncode == expect, said
-        return said
-
-    def applied(self, *arguments: str) -> None:
-        """Apply; the next plan has nothing to do."""
-        self.run("apply", "--auto-approve", *arguments)
-        assert "No changes." in self.run("plan", "--detailed-exitcode", *arguments)
-
-
-def one(name: str, tmp_path: Path, box: Sandbox) -> Copy:
-    env = {
-        "KAFKAFORM_SANDBOX_PASSWORD": box.admin_password,
-        "KF_VAR_bootstrap": box.bootstrap,
-    }
-    return Copy(name, tmp_path, env)
 
 
 def test_modules(tmp_path: Path, eu: Sandbox) -> None:
@@ -254,26 +218,34 @@ def test_broker_and_cluster_configs(tmp_path: Path, eu: Sandbox) -> None:
     assert not [file.name for file in files if b"hush-" in file.read_bytes()]
 
 
-def test_replicas_that_move(tmp_path: Path) -> None:
-    """Three brokers: one replica becomes three and then two; what says neither number nor place
-    stays."""
-    with own_sandbox(f"three-{os.getpid()}", 3) as box:
-        example = one("14-placement", tmp_path, box)
-        example.run("fmt", "--check")
-        example.applied()
-        said = example.run("plan", "--var", "replicas=3")
-        assert "~ replica_assignment = [[" in said and "12 replicas are copied" in said
-        assert "Plan: 0 to add, 1 to change, 0 to destroy." in said
-        for replicas in ("replicas=3", "replicas=2"):
-            example.applied("--var", replicas)
-            _at_rest(example, replicas)
-        example.run("alter", "topic", "orders", "--cancel-move", expect=1)
+def test_every_type_has_an_example() -> None:
+    """Resources and data sources; a new one must be shown somewhere too."""
+    files = [path for path in EXAMPLES.rglob("*") if path.suffix in (".hcl", ".tf")]
+    text = "\n".join(path.read_text("utf-8") for path in files)
+    shown = {
+        word: set(re.findall(rf'^{word} "(\w+)"', text, re.M)) for word in ("resource", "data")
+    }
+    assert set(PROVIDER.types) <= shown["resource"]
+    assert set(PROVIDER.data) <= shown["data"]
 
 
-def _at_rest(example: Copy, replicas: str) -> None:
-    """Apply until no move is under way: each asks once, and waits for none."""
-    for _ in range(20):
-        example.run("apply", "--auto-approve", "--var", replicas)
-        if "Under way" not in example.run("plan", "--var", replicas):
-            return
-    raise AssertionError("a move of empty topics does not end")
+def test_topics_of_others(tmp_path: Path, eu: Sandbox) -> None:
+    """A topic that is missing is an error; configs are taken over and kept, one more changelog is
+    one more change, and a destroy leaves the topics."""
+    example = one("15-topics-of-others", tmp_path, eu)
+    example.run("fmt", "--check")
+    assert "words" in example.run("plan", expect=1)
+    make(client(eu), {"words": (3, {}), CHANGELOG: (1, {"cleanup.policy": "compact"})})
+    example.run("apply", "--auto-approve", "--adopt", "kafka_topic_config.*")
+    assert "No changes." in example.run("plan", "--detailed-exitcode")
+    live = read(client(eu))
+    assert live["word-counts"].partitions == 3
+    assert live[CHANGELOG].config["max.message.bytes"] == str(2 * 1024 * 1024)
+    outputs = json.loads(example.run("output", "--json"))
+    assert outputs["changelogs"]["value"] == [CHANGELOG]
+    make(client(eu), {"wordcount-other-changelog": (1, {})})
+    assert "Plan: 1 to add, 0 to change, 0 to destroy." in example.run("plan")
+    example.run("destroy", "--confirm", eu.cluster_id)
+    left = read(client(eu))
+    assert {"words", CHANGELOG} <= set(left) and "word-counts" not in left
+    assert left[CHANGELOG].config == {}

@@ -125,7 +125,7 @@ def struck(
         ends = time.monotonic() + PATIENCE
         try:
             while process.poll() is None and not come() and time.monotonic() < ends:
-                time.sleep(0.001)
+                time.sleep(0.01)
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
             code = process.wait(PATIENCE)

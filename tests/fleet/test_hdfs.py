@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -21,7 +22,7 @@ from pyspark.sql import SparkSession
 from kafkaform import __version__
 from kafkaform.cli.fleetrun import _locked
 from kafkaform.core.clock import SystemClock
-from kafkaform.core.errors import StorageError, UsageError
+from kafkaform.core.errors import Locked, StorageError, UsageError
 from kafkaform.core.objects import Changed, Exists
 from kafkaform.fleet import driver
 from kafkaform.fleet.datasets import DATASETS
@@ -211,8 +212,13 @@ def test_what_changes_while_it_is_read_is_read_again(place: Hdfs) -> None:
 
 
 def test_the_lock_of_a_root(place: Hdfs) -> None:
-    """The check that `fleet doctor` makes of a store."""
+    """The check that `fleet doctor` makes of a store. Who is refused is not sent to a command that
+    ends the locks of states alone."""
     ObjectBackend(place).probe()
+    held = pytest.raises(Locked, match=r"/lock is locked by .*`fleet run`")
+    with _locked(place.location, 0), held as caught, _locked(place.location, 0):
+        pass
+    assert re.search(r"the lock is free in \d+ s\.$", caught.value.advice)
 
 
 def test_errors_say_what_hdfs_says(place: Hdfs, monkeypatch: pytest.MonkeyPatch) -> None:

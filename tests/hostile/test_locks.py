@@ -66,7 +66,7 @@ def test_plans_beside_an_apply(folder: Folder, planners: list[subprocess.Popen[s
             if child.stdout and child.poll() is None:
                 child.stdout.readline()
         folder.declare("a", more=f'config = {{ "retention.ms" = "{applied + 1000}" }}')
-        folder.done("apply", "--auto-approve", "--lock-timeout=0s", "--no-wait", "-q")
+        folder.done("apply", "--auto-approve", "--lock-timeout=0s", "-q")
         applied += 1
     for child in planners:
         child.communicate(timeout=60)

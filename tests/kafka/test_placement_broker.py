@@ -23,6 +23,7 @@ from kafkaform_providers.kafka.connect import native_config
 from kafkaform_providers.kafka.placement import ThrottleTicket
 from kafkaform_providers.kafka.sends import throttle
 from kafkaform_providers.kafka.session import KafkaSession
+from tests.cli.example import Copy, one
 from tests.proof.folder import Folder, finish
 
 from .cluster import connect, eventually, login, read
@@ -336,3 +337,26 @@ def test_a_preferred_election_on_request(
     assert phases.count("1.80 ElectLeaders") == 2
     assert "Nothing is to be changed" in done(folder.run(*line))
     done(folder.plan())
+
+
+def test_the_example(three: Any, tmp_path: Path) -> None:
+    """One replica becomes three and then two; what says neither number nor place stays."""
+    example = one("14-placement", tmp_path, three)
+    example.run("fmt", "--check")
+    example.applied()
+    said = example.run("plan", "--var", "replicas=3")
+    assert "~ replica_assignment = [[" in said and "12 replicas are copied" in said
+    assert "Plan: 0 to add, 1 to change, 0 to destroy." in said
+    for replicas in ("replicas=3", "replicas=2"):
+        example.applied("--var", replicas)
+        at_rest(example, replicas)
+    example.run("alter", "topic", "orders", "--cancel-move", expect=1)
+
+
+def at_rest(example: Copy, replicas: str) -> None:
+    """Apply until no move is under way: each asks once, and waits for none."""
+    for _ in range(20):
+        example.run("apply", "--auto-approve", "--var", replicas)
+        if "Under way" not in example.run("plan", "--var", replicas):
+            return
+    raise AssertionError("a move of empty topics does not end")

@@ -32,6 +32,8 @@ SKEW = 0.25
 POLL_SECONDS, POLL = 2.0, 0.1
 """How often a lock is looked at that somebody else holds: at most after so many seconds, and after
 this part of the lease."""
+BY_HAND = "kafkaform lock release"
+"""Ends the lock of a state."""
 UNKNOWN_HOLDER = LockInfo("unknown", "somebody", "unknown", 0, "unknown", "unknown")
 RELEASED, BROKEN = "released", "broken"
 
@@ -110,7 +112,14 @@ class Watch:
         return self.clock.monotonic() + left
 
 
-def take(objects: Objects, info: LockInfo, seconds: float, timeout: float, clock: Clock) -> Tenure:
+def take(
+    objects: Objects,
+    info: LockInfo,
+    seconds: float,
+    timeout: float,
+    clock: Clock,
+    by_hand: str = BY_HAND,
+) -> Tenure:
     """Take the lock. timeout: seconds to wait for it. Raises Locked, StorageError."""
     deadline, watch = clock.monotonic() + timeout, Watch(objects, clock)
     while True:
@@ -122,16 +131,18 @@ def take(objects: Objects, info: LockInfo, seconds: float, timeout: float, clock
             with contextlib.suppress(Exists, Changed):
                 return _claim(objects, info, seconds, clock, found, taken_over)
         elif clock.monotonic() >= deadline:
-            raise Locked(f"{objects.location} is locked by {note.holder}", _patience(note, left))
+            raise Locked(
+                f"{objects.location} is locked by {note.holder}", _patience(note, left, by_hand)
+            )
         rest = max(0.0, deadline - clock.monotonic())
         clock.sleep(max(0.01, min(POLL_SECONDS, seconds * POLL, rest, max(left, 0.0))))
 
 
-def _patience(note: Note, left: float) -> str:
+def _patience(note: Note, left: float, by_hand: str) -> str:
+    at_once = f", or at once after `{by_hand} {note.holder.run}`" if by_hand else ""
     return (
         "Wait until that run has ended, or give it time with --lock-timeout. If its process is "
-        f"gone, the lock is free in {left:.0f} s, or at once after `kafkaform lock release "
-        f"{note.holder.run}`."
+        f"gone, the lock is free in {left:.0f} s{at_once}."
     )
 
 

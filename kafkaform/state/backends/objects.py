@@ -29,10 +29,11 @@ LEASE_SECONDS = 120.0
 @dataclass(slots=True)
 class ObjectBackend:
     """objects: those of one state, nothing else is below their prefix; lease_seconds: after which
-    the lock of a run that died is free."""
+    the lock of a run that died is free; by_hand: the command that frees it at once, or ""."""
 
     objects: Objects
     lease_seconds: float = LEASE_SECONDS
+    by_hand: str = lease.BY_HAND
     _current: tuple[str, bytes] | None = field(default=None, init=False)
 
     @property
@@ -43,7 +44,7 @@ class ObjectBackend:
 
     @contextlib.contextmanager
     def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[lease.Tenure]:
-        tenure = lease.take(self.objects, info, self.lease_seconds, timeout, clock)
+        tenure = lease.take(self.objects, info, self.lease_seconds, timeout, clock, self.by_hand)
         with tenure.kept():
             yield tenure
             self._forget_old()
