@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
-from confluent_kafka import TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from kafkaform import sandbox
@@ -80,7 +80,20 @@ def make(admin: AdminClient, topics: Mapping[str, tuple[int, Mapping[str, str]]]
 
 
 def read(admin: AdminClient, prefix: str = "") -> dict[str, Live]:
-    """Every topic whose name begins so, with its own overrides."""
+    """Every topic whose name begins so, with its own overrides. Of several brokers each is asked
+    something, and one may know a new topic later than another."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            return _read(admin, prefix)
+        except KafkaException as error:
+            late = error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+            if not late or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def _read(admin: AdminClient, prefix: str) -> dict[str, Live]:
     names = [n for n in admin.list_topics(timeout=SECONDS).topics if n.startswith(prefix)]
     if not names:
         return {}
