@@ -27,13 +27,7 @@ PATIENCE = 300.0
 MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
-SMALL = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
-PLAIN = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-"""For the server, whose rows are few. The cluster has what Spark has by itself."""
+SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 Running = tuple[Path, subprocess.Popen[bytes]]
 """Its log, and itself."""
 
@@ -88,7 +82,6 @@ def connect_server(folder: Path) -> Iterator[str]:
     """A Connect server with a Spark of its own; its URL."""
     where = {"port": "0", "address": "127.0.0.1"}
     given = [f"--conf=spark.connect.grpc.binding.{name}={value}" for name, value in where.items()]
-    given += [f"--conf={name}={value}" for name, value in PLAIN.items()]
     words = ("--class", CONNECT, "--master", "local[2]", *delta(), *given)
     with _running(folder / "connect.log", "spark-submit", *words) as server:
         yield f"sc://{_told(server, r'Spark Connect server started at: (127.0.0.1:[0-9]+)')}"

@@ -36,14 +36,11 @@ class Old:
         rows = [row("kafka_topic", name, {"partitions": "1"}) for name in topics]
         self.landing.snapshot("live", "a", hours, rows, coverage={"kafka_topic": "complete"})
 
-    def made(self) -> Manifest:
-        options = Options(__version__, only=("live",))
-        root, objects = str(self.root), Folder(self.root)
-        return run(lambda _: self.spark, objects, root, DATASETS, options).manifest
-
     def build(self) -> Manifest:
         """Then three days go by."""
-        made = self.made()
+        options = Options(__version__, only=("live",))
+        root, objects = str(self.root), Folder(self.root)
+        made = run(lambda _: self.spark, objects, root, DATASETS, options).manifest
         for path in sorted(self.root.rglob("*")):
             if path.is_file():
                 _older(path, 3 * 86_400)
@@ -102,7 +99,6 @@ def test_what_only_old_builds_need_is_removed(spark: Any, tmp_path: Path) -> Non
     assert all(needed) and not needed[0] & needed[1] and old.files() >= needed[0] | needed[1]
     reader = Gold(current(str(tmp_path)))
     old.lands(3, "x", "y", "z")
-    old.made()
     old.command("--keep", "1")
     now = Gold(current(str(tmp_path)))
     assert [each.build for each in manifest.builds(Folder(tmp_path))] == [now.build.name]

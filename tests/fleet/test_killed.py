@@ -19,20 +19,23 @@ pytestmark = pytest.mark.spark
 
 
 def test_a_run_that_is_ended_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """The first build by Ctrl-C when it has written its first table; the second by SIGKILL when all
-    but its manifest is there. Readers have the build before, each next command finds no lock in its
-    way, and what is made in the end has each file once. `python -m tests.soak` has more moments."""
+    """The first build by SIGKILL when it has written its first table; the second by Ctrl-C while
+    tables are made side by side, and again by SIGKILL when all but its manifest is there. Readers
+    have the build before, each next command finds no lock in its way, and what is made in the end
+    has each file once."""
     root, objects = tmp_path / "root", Folder(tmp_path / "root")
     landed(root, 1)
-    code, said = struck(root, at(root, "bronze"), signal.SIGINT)
-    assert code == 128 + signal.SIGINT, said
-    assert "Interrupted" in said and "Traceback" not in said
+    assert killed(root, at(root, "bronze"))
     with pytest.raises(UsageError, match="no build yet"):
         current(str(root))
     _all_of(root, 1, built(spark, root).manifest)
 
     landed(root, 2)
     before, first = rows(root), manifest.current(objects)
+    code, said = struck(root, at(root, "silver"), signal.SIGINT)
+    assert code == 128 + signal.SIGINT, said
+    assert "Interrupted" in said and "Traceback" not in said
+    assert (rows(root), manifest.current(objects)) == (before, first)
     assert killed(root, at(root, "gold"))
     assert (rows(root), manifest.current(objects)) == (before, first)
     _all_of(root, 2, built(spark, root).manifest)

@@ -18,7 +18,7 @@ from .folder import finish
 from .kills import GROWTHS, SEED, killed, settled_lane
 from .lane import Lane, kill, strike_at_growth
 
-ROUNDS, LANES = 12, 3
+ROUNDS, LANES = 15, 3
 
 
 @pytest.fixture(scope="module")
