@@ -27,7 +27,7 @@ PATIENCE = 300.0
 MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
-SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
 Running = tuple[Path, subprocess.Popen[bytes]]
 """Its log, and itself."""
 
@@ -52,8 +52,8 @@ def delta() -> list[str]:
     given = {name: value for name, value in wanted.items() if name.startswith(ours)}
     small = {
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "768m",
-        "spark.driver.extraJavaOptions": f"{SMALL} {starting(cache())}",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": f"{SMALL} -XX:NewSize=512m {starting(cache())}",
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": SMALL,
         "spark.ui.enabled": "false",
