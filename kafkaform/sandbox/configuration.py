@@ -87,8 +87,8 @@ def _node(sandbox: Sandbox, broker: Broker) -> Mapping[str, str]:
         "log.dirs": str(sandbox.data / str(broker.id)),
         "auto.create.topics.enable": "false",
         "group.initial.rebalance.delay.ms": "0",
-        # An idle controller writes a record twice a second, for monitors (KIP-835): almost half of what
-        # an idle broker computes.
+        # An idle controller writes a record twice a second, for monitors (KIP-835), which is almost
+        # half of what an idle broker computes.
         "metadata.max.idle.interval.ms": "0",
     }
 
