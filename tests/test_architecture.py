@@ -22,9 +22,10 @@ ALLOWED = {
     "plan": {"core", "provider", "state"},
     "apply": {"core", "provider", "state", "audit", "plan"},
     "render": {"core", "plan.model"},
-    "sandbox": {"core"},
+    "jvm": {"core"},
+    "sandbox": {"core", "jvm"},
     "inventory": {"core", "provider", "state", "audit"},
-    "fleet": {"core", "providers.kafka.access", "providers.kafka.quota_levels"},
+    "fleet": {"core", "jvm", "providers.kafka.access", "providers.kafka.quota_levels"},
     "providers": {"core", "provider"},
 }
 MAX_FILE_LINES = 400

@@ -29,17 +29,18 @@ def prepare(place: Place, report: Report) -> Path:
             f"{place.master} is not this computer, and only that can be prepared",
             "Leave out --master.",
         )
-    kept = archive(place.cache, java.find(place.cache))
+    used = java.find(place.cache)
+    kept = archive(place.cache, used)
     kept.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(dir=kept.folder) as folder:
         new = Path(folder, SPARK)
         report(Progress("fleet", "starting Spark", 0, None))
-        session = build_session(replace(place, java=keeping(kept, new)))
+        session = build_session(replace(place, java=keeping(kept, used, new)))
         report(Progress("fleet", "using Delta Lake", 0, None))
         _use(session, str(Path(folder, "table")))
         report(Progress("fleet", "keeping Java's classes", 0, None))
         if not _ended(session) or not new.is_file():
-            raise unable(kept.java)
+            raise unable(used)
         return kept.settle(SPARK, new)
 
 

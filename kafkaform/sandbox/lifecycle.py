@@ -12,6 +12,7 @@ from ..core.dataclass import dataclass, replace
 from ..core.errors import Interrupted, KafkaformError, UsageError
 from ..core.progress import Message, Report, silent
 from . import (
+    classes,
     condition,
     configuration,
     environment,
@@ -134,7 +135,8 @@ def _refuse_survivors(sandbox: Sandbox, processes: tuple[Process, ...]) -> None:
 def _runtime(wanted: Options, report: Report) -> Runtime:
     found = jars.class_path(report, repository)
     extra = tuple(jar.absolute() for jar in wanted.classpath)
-    return Runtime(java.find(), (*extra, *found))
+    used = java.find()
+    return Runtime(used, (*extra, *found), None if extra else classes.archive(used, found))
 
 
 def _warn_of_few_files(report: Report) -> None:

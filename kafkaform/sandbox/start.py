@@ -11,7 +11,8 @@ from pathlib import Path
 from ..core.dataclass import dataclass, replace
 from ..core.errors import ConnectError, KafkaformError
 from ..core.progress import Message, Progress, Report
-from . import configuration, logs, places, record
+from ..jvm import Archive
+from . import classes, configuration, logs, places, record
 from .process import GRACE, alive, deferred_signals, end, exit_code, launch
 from .record import Broker, Phase, Sandbox
 
@@ -37,8 +38,11 @@ _INHERITED = (
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
+    """classes: what brokers start from, or None: each reads its own."""
+
     java: Path
     class_path: tuple[Path, ...]
+    classes: Archive | None
 
     def environment(self) -> Mapping[str, str]:
         kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
@@ -53,8 +57,9 @@ def start(
     try:
         if not sandbox.usable:
             sandbox = _format(sandbox, runtime, report)
+        kept = classes.starting(runtime.classes)
         for broker in sandbox.brokers:
-            sandbox = _launch(sandbox, broker, runtime, _command(sandbox, broker, runtime))
+            sandbox = _launch(sandbox, broker, runtime, kept, _command(sandbox, broker, runtime))
         _await_ready(sandbox, ready_within, probe, report)
     except BaseException as error:  # Ctrl-C too
         _give_up(sandbox.name, str(error).partition("\n")[0] or "the last `up` was interrupted")
@@ -73,19 +78,29 @@ def _format(sandbox: Sandbox, runtime: Runtime, report: Report) -> Sandbox:
     """The storage tools run as recorded processes too: one that outlived a killed `up` would
     go on writing into the data of the next."""
     report(Message(f"formatting the storage of {len(sandbox.brokers)} broker(s)"))
-    for broker in sandbox.brokers:
-        command = configuration.format_command(sandbox, runtime.java, properties_file(broker))
-        # In a file, because everybody can read a command line and this one holds passwords.
-        file = sandbox.folder / f"format-{broker.id}.arguments"
-        places.write_private(file, configuration.argument_file(command[1:]))
-        sandbox = _launch(sandbox, broker, runtime, (command[0], f"@{file}"))
-    deadline = time.monotonic() + _FORMAT_SECONDS
-    for broker, process in zip(sandbox.brokers, sandbox.processes(), strict=True):
-        code = exit_code(process, deadline - time.monotonic())
-        if code != 0:
-            raise _format_failed(sandbox, broker, code)
-        (sandbox.folder / f"format-{broker.id}.arguments").unlink()
+    with classes.keeping(runtime.classes) as once:
+        first, *others = sandbox.brokers
+        sandbox = _formatting(sandbox, first, runtime, once)
+        for broker in others:
+            sandbox = _formatting(sandbox, broker, runtime, classes.starting(runtime.classes))
+        deadline = time.monotonic() + _FORMAT_SECONDS
+        for broker, process in zip(sandbox.brokers, sandbox.processes(), strict=True):
+            code = exit_code(process, deadline - time.monotonic())
+            if code != 0:
+                raise _format_failed(sandbox, broker, code)
+            (sandbox.folder / f"format-{broker.id}.arguments").unlink()
     return sandbox
+
+
+def _formatting(
+    sandbox: Sandbox, broker: Broker, runtime: Runtime, options: Sequence[str]
+) -> Sandbox:
+    """With this broker's storage tool, which runs."""
+    command = configuration.format_command(sandbox, runtime.java, properties_file(broker))
+    # In a file, because everybody can read a command line and this one holds passwords.
+    file = sandbox.folder / f"format-{broker.id}.arguments"
+    places.write_private(file, configuration.argument_file(command[1:]))
+    return _launch(sandbox, broker, runtime, options, (command[0], f"@{file}"))
 
 
 def _format_failed(sandbox: Sandbox, broker: Broker, code: int | None) -> KafkaformError:
@@ -102,11 +117,19 @@ def _command(sandbox: Sandbox, broker: Broker, runtime: Runtime) -> Sequence[str
     return configuration.java_command(sandbox, runtime.java, main, file)
 
 
-def _launch(sandbox: Sandbox, broker: Broker, runtime: Runtime, command: Sequence[str]) -> Sandbox:
-    """The sandbox with this broker's process, on record before anything can interrupt us."""
+def _launch(
+    sandbox: Sandbox,
+    broker: Broker,
+    runtime: Runtime,
+    options: Sequence[str],
+    command: Sequence[str],
+) -> Sandbox:
+    """The sandbox with this broker's process, on record before anything can interrupt us.
+    options: more of them for Java."""
+    java, *words = command
     log = sandbox.log_file(broker)
     with deferred_signals():
-        process = launch(command, sandbox.folder, log, runtime.environment())
+        process = launch((java, *options, *words), sandbox.folder, log, runtime.environment())
         brokers = tuple(
             replace(each, process=process) if each.id == broker.id else each
             for each in sandbox.brokers

@@ -13,9 +13,10 @@ import pytest
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.progress import silent
 from kafkaform.fleet import doctor, java, session
-from kafkaform.fleet.archive import BASE, SPARK, Archive, archive, keeping, starting
+from kafkaform.fleet.archive import SPARK, archive, keeping, starting
 from kafkaform.fleet.prepare import prepare
 from kafkaform.fleet.session import Place
+from kafkaform.jvm.archive import BASE, Archive
 from kafkaform.sandbox.places import cache
 
 # Has no classes of its own: it writes some where it is told to, unless a file says that it cannot.
@@ -110,19 +111,19 @@ def test_what_is_not_whole_is_not_used(place: Place, part: str, data: bytes) -> 
 
 def test_a_java_without_classes_of_its_own_gets_some(place: Place, tmp_path: Path) -> None:
     """Once: they are kept, too. A Java that has some needs none."""
-    new, found = tmp_path / "new", kept(place)
+    new, found, used = tmp_path / "new", kept(place), java.find(place.cache)
     words = f'-XX:ArchiveClassesAtExit="{new}"'
-    assert keeping(found, new) == words
+    assert keeping(found, used, new) == words
     program = Path(os.environ["JAVA_HOME"], "bin", "java")
     program.write_text(DUMPS)
-    assert keeping(found, new).endswith(words)
+    assert keeping(found, used, new).endswith(words)
     base = found.whole(BASE)
     assert base is not None and base.read_text() == "classes\n"
     Path(f"{program}.cannot").touch()
-    assert keeping(found, new) == f'-XX:SharedArchiveFile="{base}" {words}'
+    assert keeping(found, used, new) == f'-XX:SharedArchiveFile="{base}" {words}'
     base.write_text("")
     with pytest.raises(KafkaformError, match=r"Java 21\.0\.1 \(JAVA_HOME\) cannot keep") as caught:
-        keeping(found, new)
+        keeping(found, used, new)
     assert "JAVA_HOME" in caught.value.advice
 
 

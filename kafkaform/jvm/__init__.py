@@ -1,0 +1,8 @@
+"""In: a Java and its jars. Out: a file of classes that later processes start from.
+
+Must not know: Kafka, Spark, who starts Java and what for.
+"""
+
+from .archive import FOLDER, Archive, named
+
+__all__ = ["FOLDER", "Archive", "named"]
