@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,10 +43,16 @@ def module_name(path: Path) -> tuple[str, ...]:
     return parts[:-1] if parts[-1] == "__init__" else parts
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All of a file's, in no order that matters."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def imports(path: Path) -> Iterator[tuple[str, ...]]:
     """Every import in the file, function-level and TYPE_CHECKING ones too, made absolute."""
     package = module_name(path) if path.name == "__init__.py" else module_name(path)[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             for name in node.names:
                 yield tuple(name.name.split("."))
@@ -111,9 +118,8 @@ def test_modules_import_each_other_without_cycles() -> None:
 @pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_files_and_functions_stay_short(path: Path) -> None:
     """Files stay under 400 lines, functions under 60, and every function says what it returns."""
-    text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= MAX_FILE_LINES
-    for node in ast.walk(ast.parse(text)):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_FILE_LINES
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert (node.end_lineno or 0) - node.lineno < MAX_FUNCTION_LINES, node.name
             assert node.returns is not None, f"{node.name} does not say what it returns"
@@ -124,7 +130,7 @@ def test_only_cli_and_render_print(path: Path) -> None:
     """Nothing but the command line and the renderers prints, and nothing loads pickles."""
     name = module_name(path)
     loud = len(name) > 1 and name[1] in ("cli", "render")
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert loud or node.func.id != "print", f"print in line {node.lineno}"
             # As the standard decorator does, from nothing but names in our own code.
