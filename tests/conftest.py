@@ -75,10 +75,10 @@ WITH_SESSION = frozenset(
 """Files that use the fixture `spark`."""
 LONGEST = (
     SESSION,
-    "fleet/test_clusterjob.py",
     "cli/test_examples.py",
     "proof/test_kill.py",
     "kafka/test_placement_broker.py",
+    "fleet/test_clusterjob.py",
     "sandbox/test_real.py",
     "durability/",
     "proxy/",

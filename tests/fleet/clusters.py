@@ -40,7 +40,7 @@ def environment() -> Mapping[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "768m",
-        "SPARK_DAEMON_JAVA_OPTS": SMALL,
+        "SPARK_DAEMON_JAVA_OPTS": f"{SMALL} {starting(cache())}",
     }
 
 
@@ -55,7 +55,7 @@ def delta() -> list[str]:
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": f"{SMALL} -XX:NewSize=512m {starting(cache())}",
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": SMALL,
+        "spark.executor.extraJavaOptions": f"{SMALL} {starting(cache())}",
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",
     }
