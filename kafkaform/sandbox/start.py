@@ -57,9 +57,8 @@ def start(
     try:
         if not sandbox.usable:
             sandbox = _format(sandbox, runtime, report)
-        kept = classes.starting(runtime.classes)
         for broker in sandbox.brokers:
-            sandbox = _launch(sandbox, broker, runtime, kept, _command(sandbox, broker, runtime))
+            sandbox = _run(sandbox, broker, runtime)
         _await_ready(sandbox, ready_within, probe, report)
     except BaseException as error:  # Ctrl-C too
         _give_up(sandbox.name, str(error).partition("\n")[0] or "the last `up` was interrupted")
@@ -112,9 +111,11 @@ def _format_failed(sandbox: Sandbox, broker: Broker, code: int | None) -> Kafkaf
     )
 
 
-def _command(sandbox: Sandbox, broker: Broker, runtime: Runtime) -> Sequence[str]:
+def _run(sandbox: Sandbox, broker: Broker, runtime: Runtime) -> Sandbox:
+    """With this broker itself, which runs."""
     main, file = "kafka.Kafka", properties_file(broker)
-    return configuration.java_command(sandbox, runtime.java, main, file)
+    command = configuration.java_command(sandbox, runtime.java, main, file)
+    return _launch(sandbox, broker, runtime, classes.starting(runtime.classes), command)
 
 
 def _launch(

@@ -84,8 +84,7 @@ class Brokers:
     def _launch(self, numbers: Iterable[int]) -> None:
         runtime = lifecycle._runtime(self.box.options(), silent)
         for broker in self._some(numbers):
-            command = start._command(self.box, broker, runtime)
-            self.box = start._launch(self.box, broker, runtime, command)
+            self.box = start._run(self.box, broker, runtime)
 
     def _some(self, numbers: Iterable[int]) -> list[record.Broker]:
         return [self.box.brokers[number - 1] for number in numbers]
