@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsResponse
 
 from kafkaform_providers.kafka.memory import throttled
@@ -63,6 +64,21 @@ def test_an_answer_with_an_endless_number(broker: Any, proxy: Proxy) -> None:
     with pytest.raises(AnswerLost, match="does not end"):
         describe_acls(session.context.wire, 60.0)
     proxy.tamper = None
+    session.close()
+
+
+def test_what_the_client_asks_on_its_own(broker: Any, proxy: Proxy) -> None:
+    """kafka-python asks for the brokers when it begins, from time to time, and after each lost
+    connection: while it reads that answer, nobody else is served."""
+    session = connect(broker, "admin", servers=(proxy.bootstrap,))
+    manager = session.context.wire._admin._manager
+    proxy.tamper = lambda request, data: (
+        data[:9] + b"\xff" * 1_000_000 if request.api == "Metadata" else data
+    )
+    with pytest.raises(KafkaError, match="does not end"):
+        manager.run(manager.cluster.refresh_metadata)
+    proxy.tamper = None
+    assert describe_acls(session.context.wire, 60.0) is not None
     session.close()
 
 

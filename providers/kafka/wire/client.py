@@ -1,7 +1,8 @@
 """Sends one raw request to one broker and says, if it fails, whether it can have left.
 
-Uses `KafkaAdminClient._manager` (run, get_connection, least_loaded_node, wait_for, _net.sleep)
-and what its connections ask of a request (see `_Guarded`):
+Uses `KafkaAdminClient._manager` (run, get_connection, least_loaded_node, wait_for, _net.sleep),
+what makes its own questions (cluster.metadata_request), and what its connections ask of a request
+(see `_Guarded`):
 the public methods route to a "controller" that KRaft does not have, repeat writes on their own,
 and hide error codes. `tests/kafka/test_wire.py` holds this contract.
 """
@@ -23,6 +24,7 @@ from kafka.errors import (
     SaslAuthenticationFailedError,
 )
 from kafka.errors import RequestTimedOutError as TimedOut
+from kafka.net.compat import KafkaNetClient
 
 _NONSENSE = (
     ArithmeticError,
@@ -124,13 +126,25 @@ def _understood(read: Callable[[Any], Any], data: Any) -> Any:
         raise KafkaProtocolError(f"an answer that makes no sense: {_text(error)}") from None
 
 
+def _client(**config: Any) -> Any:
+    """kafka-python's own, whose questions for the brokers are guarded, too: it asks at the start,
+    from time to time and after a lost connection, and serves nobody while it reads the answer."""
+    client = KafkaNetClient(**config)
+    cluster = client.cluster
+    asked = cluster.metadata_request
+    cluster.metadata_request = lambda: _Guarded(asked())
+    return client
+
+
 class Wire:
     """A connection pool to one cluster. All methods may be called from several threads."""
 
     def __init__(self, config: Mapping[str, Any], patience: float) -> None:
         """patience: seconds to wait for the first broker. Raises NotSent."""
         try:
-            self._admin = KafkaAdminClient(**config, bootstrap_timeout_ms=int(patience * 1000))
+            self._admin = KafkaAdminClient(
+                **config, kafka_client=_client, bootstrap_timeout_ms=int(patience * 1000)
+            )
         except (KafkaError, OSError) as error:
             raise NotSent(_text(error)) from None
         self._closed = False
