@@ -6,6 +6,7 @@ can be trusted, under the kinds that landing files have for them.
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -49,6 +50,8 @@ Row = tuple[str, Mapping[str, Value]]
 """Key and attributes."""
 T = TypeVar("T")
 A = TypeVar("A")
+_PAUSES = (0.0, 0.1, 0.4)
+"""Seconds before each further look at topics that not all brokers agree about yet."""
 _GROUPS = "__consumer_offsets"
 """Where Kafka keeps groups; whoever leads a partition of it coordinates the groups in it."""
 _EMPTY, _DEAD = "Empty", "Dead"
@@ -133,16 +136,20 @@ def _authorizer(context: Context) -> Mapping[str, Value]:
 def _topics(context: Context, rows: Sequence[TopicRow], seen: Coverage) -> Sweep:
     """end_offsets_sum, start_offsets_sum: over all partitions; bytes: of all replicas on disk.
     Where a partition has no leader, the topic's sums are not known. A topic that was made, moved
-    or deleted a moment ago is looked at once more, so that busy clusters are seen whole too."""
+    or deleted a moment ago is looked at again, so that busy clusters are seen whole too."""
     living = [row for row in rows if row.code == 0]
     faults: list[Fault] = []
     ends, starts = _ends_and_starts(context, living, faults)
-    lost = [row.name for row in living if row.name not in ends or row.name not in starts]
-    again = _again(context, lost)
-    gone = {row.name for row in again if row.code == UNKNOWN_TOPIC}
-    living = [row for row in living if row.name not in gone]
-    more = _ends_and_starts(context, [row for row in again if row.code == 0], faults)
-    ends, starts = {**ends, **more[0]}, {**starts, **more[1]}
+    for pause in _PAUSES:
+        lost = [row.name for row in living if row.name not in ends or row.name not in starts]
+        if not lost or (pause and faults):
+            break
+        time.sleep(pause)
+        again = _again(context, lost)
+        gone = {row.name for row in again if row.code == UNKNOWN_TOPIC}
+        living = [row for row in living if row.name not in gone]
+        more = _ends_and_starts(context, [row for row in again if row.code == 0], faults)
+        ends, starts = {**ends, **more[0]}, {**starts, **more[1]}
     sizes = _sizes(context, living)
     if faults and not ends and living:
         return _failed(TOPIC_USAGE, faults[0])
@@ -184,7 +191,7 @@ def _ends_and_starts(
 
 
 def _sums(
-    context: Context, rows: Sequence[TopicRow], time: int, faults: list[Fault]
+    context: Context, rows: Sequence[TopicRow], at: int, faults: list[Fault]
 ) -> Mapping[str, int]:
     """Topic -> sum of its partitions' offsets at that time, if all of them were told."""
     asked = list(_by_leader(rows))
@@ -192,7 +199,7 @@ def _sums(
 
     def ask(item: tuple[str, Mapping[str, Sequence[int]]]) -> Mapping[tuple[str, int], int] | Fault:
         node, places = item
-        call = partial(wire.offsets, context.wire, places, time, node, context.timeout)
+        call = partial(wire.offsets, context.wire, places, at, node, context.timeout)
         return attempt("ListOffsets", call, node)
 
     for answer in _each(context, ask, asked):

@@ -143,6 +143,27 @@ def test_a_leader_that_changes_meanwhile(brokers: Brokers, leader: int, how: str
     assert found == how and rows["b"]["end_offsets_sum"] == (3 if leader == 2 else None)
 
 
+def test_a_topic_that_is_made_meanwhile(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its leader learns of it later than the others do: it is waited for, but not long."""
+    waited: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == led:
+            brokers.later["b"] = TopicRow("b", 0, leaders=(1,))
+
+    monkeypatch.setattr(usage.time, "sleep", sleep)
+    for led in (2, 3, 4):
+        brokers.topics[1] = TopicRow("b", 0, leaders=(-1,))
+        brokers.later["b"] = TopicRow("b", 5)
+        waited.clear()
+        how, rows = brokers.rows()["topic_usage"]
+        known = led <= len(usage._PAUSES)
+        assert how == ("complete" if known else "visible_only")
+        assert rows["b"]["end_offsets_sum"] == (3 if known else None)
+        assert waited == list(usage._PAUSES[:led])
+
+
 def test_nobody_tells_of_it_any_more(brokers: Brokers) -> None:
     """What could not be looked at again is not gone."""
     brokers.later_fails = True
