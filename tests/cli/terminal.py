@@ -12,8 +12,9 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 MOMENT_SECONDS = 0.5
 PATIENCE_SECONDS = 30.0
@@ -21,7 +22,8 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """columns: its width; everything that the process wrote is in `seen`."""
+    """columns: its width; more: variables of its environment; everything that the process wrote is
+    in `seen`."""
 
     def __init__(
         self,
@@ -29,6 +31,7 @@ class Terminal:
         arguments: Sequence[str],
         columns: int = 80,
         program: Sequence[str] = ("-m", "kafkaform"),
+        more: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
@@ -36,7 +39,7 @@ class Terminal:
         self.process = subprocess.Popen(
             [sys.executable, *program, *arguments],
             cwd=folder,
-            env={**environment, "TERM": "xterm-256color"},
+            env={**environment, **more, "TERM": "xterm-256color"},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -63,7 +66,7 @@ class Terminal:
             assert time.monotonic() < deadline, f"{text!r} did not come: {self.seen}"
             if not self._read():
                 break
-        assert text in self.seen
+        assert text in self.seen, f"{text!r} did not come before the end: {self.seen}"
 
     def type(self, text: str) -> None:
         os.write(self._terminal, text.encode())

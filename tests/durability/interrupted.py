@@ -3,7 +3,6 @@ say, and what must hold afterwards."""
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import termios
@@ -11,7 +10,6 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from unittest import mock
 
 from tests.cli.terminal import Terminal
 from tests.durability.promises import records_of
@@ -123,9 +121,11 @@ def _faults(case: Case, stage: Stage, number: signal.Signals, times: int) -> Ite
     if stage.left:
         _die(case)
     before = _written(case)
-    with _locked(case, stage), mock.patch.dict(os.environ, PROOF_PASSWORD=case.folder.password):
+    # Not by os.environ, which is everybody's: several cases run at a time.
+    password = {"PROOF_PASSWORD": case.folder.password}
+    with _locked(case, stage):
         case.proxy.arm(*([stage.fault] if stage.fault else []))
-        terminal = Terminal(case.folder.path, stage.words, program=PROGRAM)
+        terminal = Terminal(case.folder.path, stage.words, program=PROGRAM, more=password)
         modes = _unflushed(terminal)
         _reached(case, stage, terminal)
         interrupt(terminal, number, stage, times)
