@@ -29,9 +29,10 @@ from .download import missing_extra, repository
 from .options import Options
 from .process import GRACE, Process, alive, end, open_file_limits
 from .record import Broker, Phase, Sandbox
-from .start import Probe, Runtime, properties_file, start
+from .start import PortTaken, Probe, Runtime, properties_file, start
 
 _FEW_FILES = 4096
+_STARTS = 3
 _FIXED_BY_DATA: tuple[str, ...] = ("brokers",)
 _FIXED_WHILE_RUNNING = (*_FIXED_BY_DATA, "tls", "config", "classpath")
 
@@ -70,8 +71,13 @@ def _up(wanted: Options, probe: Probe, report: Report) -> Sandbox:
         _clear_leftovers(found, report)
     runtime = _runtime(wanted, report)
     _warn_of_few_files(report)
-    sandbox = _prepare(wanted, old if old is not None and old.usable else None)
-    return start(sandbox, runtime, wanted.ready_within, probe, report)
+    kept = old if old is not None and old.usable else None
+    for _ in range(_STARTS - 1):
+        try:
+            return start(_prepare(wanted, kept), runtime, wanted.ready_within, probe, report)
+        except PortTaken:
+            report(Message("somebody else has taken one of its ports: trying others"))
+    return start(_prepare(wanted, kept), runtime, wanted.ready_within, probe, report)
 
 
 def down(name: str, keep_data: bool | None = None, report: Report = silent) -> Stopped | None:

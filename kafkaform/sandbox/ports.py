@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import socket
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import astuple
+from itertools import islice
 
+from ..core.errors import KafkaformError
 from .record import HOST, Ports
+
+# Below those that a system gives to connections by itself (Linux from 32768, RFC 6335 from
+# 49152): a client, even the one that waits for this very broker, could sit on a port of those
+# before the broker has started, or while it starts again.
+_FIRST, _LAST = 20_000, 29_999
 
 
 def allocate(brokers: int, tls: bool, previous: tuple[Ports, ...] = ()) -> tuple[Ports, ...]:
@@ -17,7 +25,7 @@ def allocate(brokers: int, tls: bool, previous: tuple[Ports, ...] = ()) -> tuple
     if fits and all_free(port for ports in previous for port in astuple(ports) if port):
         return previous
     each = 4 if tls else 3
-    found = _free(brokers * each)
+    found = free(brokers * each)
     return tuple(Ports(*found[at : at + each]) for at in range(0, len(found), each))
 
 
@@ -31,11 +39,17 @@ def all_free(ports: Iterable[int]) -> bool:
     return True
 
 
-def _free(count: int) -> list[int]:
-    # All stay bound until the last is found; otherwise the same port could come twice.
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(_bound(0)) for _ in range(count)]
-        return [int(each.getsockname()[1]) for each in sockets]
+def free(count: int) -> tuple[int, ...]:
+    """This many ports that nobody has now, at random, so that two sandboxes that start together
+    hardly ever get the same. Raises KafkaformError."""
+    shuffled = random.sample(range(_FIRST, _LAST + 1), _LAST - _FIRST + 1)
+    found = tuple(islice((port for port in shuffled if all_free((port,))), count))
+    if len(found) < count:
+        raise KafkaformError(
+            f"fewer than {count} ports of {HOST} are free between {_FIRST} and {_LAST}",
+            "`kafkaform sandbox status` lists the sandboxes; end those that nobody needs",
+        )
+    return found
 
 
 def _bound(port: int) -> socket.socket:

@@ -21,7 +21,9 @@ Probe = Callable[[Sandbox], int]
 
 _POLL = 0.2
 _LOG_LINES = 15
+_LOG_TAIL = 4 * _LOG_LINES  # with the stack frames, which nobody is shown
 _FORMAT_SECONDS = 60.0
+_NO_PORT = "Socket server failed to bind"  # Kafka's words
 # Nothing else of the user's environment, above all no secrets, reaches a process that outlives
 # the command; these decide how Java reads file names, clocks and its own settings.
 _INHERITED = (
@@ -49,11 +51,15 @@ class Runtime:
         return {**kept, "CLASSPATH": os.pathsep.join(map(str, self.class_path))}
 
 
+class PortTaken(ConnectError):
+    """Somebody took one of the ports between our look at it and the broker's start."""
+
+
 def start(
     sandbox: Sandbox, runtime: Runtime, ready_within: float, probe: Probe, report: Report
 ) -> Sandbox:
     """The running sandbox; `ready_within` seconds. If anything fails no process is left and
-    the record says why; data that never worked is removed. Raises ConnectError."""
+    the record says why; data that never worked is removed. Raises ConnectError, PortTaken."""
     try:
         if not sandbox.usable:
             sandbox = _format(sandbox, runtime, report)
@@ -146,7 +152,7 @@ def _await_ready(sandbox: Sandbox, seconds: float, probe: Probe, report: Report)
     while time.monotonic() < deadline:
         dead = [broker for broker in sandbox.brokers if not alive(broker.process)]
         if dead:
-            raise _not_ready(sandbox, f"broker {dead[0].id} ended while it was starting", dead)
+            raise _ended(sandbox, dead)
         answering = probe(sandbox)
         ready = answering >= total
         report(Progress("brokers", "starting", min(answering, total), total, "brokers", ready))
@@ -157,8 +163,20 @@ def _await_ready(sandbox: Sandbox, seconds: float, probe: Probe, report: Report)
     raise _not_ready(sandbox, what, sandbox.brokers)
 
 
-def _not_ready(sandbox: Sandbox, what: str, brokers: Sequence[Broker]) -> ConnectError:
-    return ConnectError(
+def _ended(sandbox: Sandbox, dead: Sequence[Broker]) -> ConnectError:
+    written = (line for each in dead for line in logs.tail(sandbox.log_file(each), _LOG_TAIL))
+    kind = PortTaken if any(_NO_PORT in line for line in written) else ConnectError
+    what = f"broker {dead[0].id} ended while it was starting"
+    return _not_ready(sandbox, what, dead, kind)
+
+
+def _not_ready(
+    sandbox: Sandbox,
+    what: str,
+    brokers: Sequence[Broker],
+    kind: type[ConnectError] = ConnectError,
+) -> ConnectError:
+    return kind(
         f"sandbox {sandbox.name}: {what}" + _last_words(sandbox, brokers),
         f"`kafkaform sandbox logs --name {sandbox.name}` shows more; correct --config or "
         "--classpath if the lines name them; on a slow computer give it more time with --timeout",
@@ -170,7 +188,7 @@ def _last_words(sandbox: Sandbox, brokers: Sequence[Broker]) -> str:
     lines = [
         line
         for broker in brokers
-        for line in logs.tail(sandbox.log_file(broker), _LOG_LINES * 4)
+        for line in logs.tail(sandbox.log_file(broker), _LOG_TAIL)
         if not line.startswith("\tat ")
     ]
     return "".join(f"\n  {line}" for line in lines[-_LOG_LINES:]) or "; it wrote no log"

@@ -127,7 +127,7 @@ def opened(name: str) -> Iterator[Doors]:
     with lock.hold(name):
         prepared = lifecycle._prepare(options, None)
         folder, own, tokens = prepared.folder, authority("test authority"), Tokens(new_key())
-        found = ports._free(len(_DOORS))
+        found = ports.free(len(_DOORS))
         numbers = dict(zip(_DOORS, found, strict=True))
         _write(folder, own, tokens)
         _extend(folder / "broker-1.properties", prepared, numbers)

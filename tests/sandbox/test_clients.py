@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kafkaform.core.errors import KafkaformError
 from kafkaform.sandbox import certificates, download, environment, java, ports
 from kafkaform.sandbox.environment import Format
 from kafkaform.sandbox.record import Broker, Ports, Sandbox
@@ -31,6 +32,20 @@ def test_ports_stay_while_they_are_free() -> None:
     assert ports.allocate(1, tls=False, previous=before) == before
     with socket.create_server(("127.0.0.1", before[0].client)):
         assert ports.allocate(1, tls=False, previous=before) != before
+
+
+def test_ports_are_none_that_a_connection_may_get() -> None:
+    """A system gives connections ports from 32768 (Linux) or 49152 on; a broker that is down for
+    a moment would find its own taken."""
+    found = [port for each in ports.allocate(3, tls=True) for port in astuple(each)]
+    assert max(found) < 32768
+
+
+def test_no_free_ports_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of a search without an end."""
+    monkeypatch.setattr(ports, "_LAST", ports._FIRST + 1)
+    with pytest.raises(KafkaformError, match="fewer than 3 ports of 127.0.0.1 are free"):
+        ports.free(3)
 
 
 def fake_java(folder: Path, banner: str) -> Path:

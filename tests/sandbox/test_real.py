@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,11 +16,12 @@ from typer.testing import CliRunner
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import app, probe
 from kafkaform.core.errors import ConnectError, KafkaformError, UsageError
-from kafkaform.core.progress import silent
-from kafkaform.sandbox import process
+from kafkaform.core.progress import Event, Message, silent
+from kafkaform.sandbox import lifecycle, ports, process
 from kafkaform.sandbox.condition import State
 from kafkaform.sandbox.options import Options
-from kafkaform.sandbox.record import Sandbox
+from kafkaform.sandbox.record import Ports, Sandbox
+from kafkaform.sandbox.start import PortTaken
 
 pytestmark = pytest.mark.timeout(300)  # the first run on a computer downloads 46 MB
 
@@ -169,3 +171,39 @@ def test_sandbox_that_is_not_ready_in_time_is_cleaned_up(home: Path) -> None:
     assert (found.state, found.alive) == (State.FAILED, ())
     assert sandbox.last_lines(found.sandbox, 5) is not None
     sandbox.down("late")
+
+
+def test_port_that_was_taken_meanwhile_is_no_failure(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at a port and the broker's start anybody may take it: others are tried."""
+    told: list[Event] = []
+    real = ports.allocate
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = Ports(other.getsockname()[1], *ports.free(2))
+        answers = [(taken,)]
+        monkeypatch.setattr(
+            ports, "allocate", lambda *asked: answers.pop() if answers else real(*asked)
+        )
+        box = sandbox.up(Options("taken"), probe, told.append)
+    try:
+        assert box.brokers[0].ports.client != taken.client
+        assert Message("somebody else has taken one of its ports: trying others") in told
+    finally:
+        sandbox.down("taken")
+
+
+def test_port_that_is_always_taken_is_explained(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A listener that the user fixed, say: after the third start the error is the broker's."""
+    starts: list[Sandbox] = []
+
+    def refused(prepared: Sandbox, *_: object) -> Sandbox:
+        starts.append(prepared)
+        raise PortTaken("Socket server failed to bind to 127.0.0.1:9092", "choose another")
+
+    monkeypatch.setattr(lifecycle, "start", refused)
+    with pytest.raises(ConnectError, match="failed to bind"):
+        sandbox.up(Options("fixed"), probe, silent)
+    assert len(starts) == 3
