@@ -11,6 +11,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,7 @@ def test_every_configuration_shown_is_valid(path: Path, tmp_path: Path) -> None:
 # ── commands ────────────────────────────────────────────────────────────────────────────
 
 
+@cache
 def root() -> TyperGroup:
     command = typer.main.get_command(app)
     assert isinstance(command, TyperGroup)

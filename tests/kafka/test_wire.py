@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 from kafka.errors import KafkaConnectionError, NodeNotReadyError
+from kafka.net.connection import KafkaConnection
 
 from kafkaform_providers.kafka.connect import pure_config
 from kafkaform_providers.kafka.wire import cluster, configs, topics
@@ -62,6 +63,8 @@ def test_the_pinned_client_has_the_inner_parts_that_are_used(wire: Wire) -> None
     assert callable(manager._net.sleep)
     connection = manager.get_connection(manager.least_loaded_node())
     assert callable(connection.send_request)
+    assert callable(KafkaConnection._send_request)  # by which versions and the login are asked, too
+    assert type(connection).__base__ is KafkaConnection
     assert connection.init_future is not None
     assert not connection.paused
 

@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsResponse
 
+from kafkaform_providers.kafka.connect import pure_config
 from kafkaform_providers.kafka.memory import throttled
 from kafkaform_providers.kafka.wire.acls import describe_acls
-from kafkaform_providers.kafka.wire.client import AnswerLost
+from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent, Wire
 from kafkaform_providers.kafka.wire.lean import OWN, VERSION, _answers
 
 from ..apply.worlds import built, codes
-from ..kafka.cluster import connect
+from ..kafka.cluster import connect, login
 from ..model.engine import apply, desired, topic
 from .faults import Fault
+from .frames import Asked
 from .proxy import Proxy, proxying
 from .siege import besiege
 
@@ -65,6 +67,27 @@ def test_an_answer_with_an_endless_number(broker: Any, proxy: Proxy) -> None:
         describe_acls(session.context.wire, 60.0)
     proxy.tamper = None
     session.close()
+
+
+@pytest.mark.parametrize("api", ["ApiVersions", "SaslHandshake", "SaslAuthenticate", "Metadata"])
+def test_a_beginning_with_an_endless_number(broker: Any, proxy: Proxy, api: str) -> None:
+    """The same of what kafka-python asks first, even before the login: it does not read on and on
+    behind our back, but tries again."""
+    struck: list[str] = []
+
+    def tamper(request: Asked, data: bytes) -> bytes:
+        if request.api != api:
+            return data
+        struck.append(api)
+        return data[:4] + b"\xff" * 900_000
+
+    proxy.tamper = tamper
+    try:
+        with pytest.raises(NotSent, match="Unable to bootstrap"):
+            Wire(pure_config(login(broker, "admin", servers=(proxy.bootstrap,))), 1)
+    finally:
+        proxy.tamper = None
+    assert len(struck) > 1
 
 
 def test_what_the_client_asks_on_its_own(broker: Any, proxy: Proxy) -> None:

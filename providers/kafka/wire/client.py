@@ -1,10 +1,9 @@
 """Sends one raw request to one broker and says, if it fails, whether it can have left.
 
 Uses `KafkaAdminClient._manager` (run, get_connection, least_loaded_node, wait_for, _net.sleep),
-what makes its own questions (cluster.metadata_request), and what its connections ask of a request
-(see `_Guarded`):
-the public methods route to a "controller" that KRaft does not have, repeat writes on their own,
-and hide error codes. `tests/kafka/test_wire.py` holds this contract.
+its connections' `_send_request`, and what they ask of a request (see `_Guarded`): the public
+methods route to a "controller" that KRaft does not have, repeat writes on their own, and hide error
+codes. `tests/kafka/test_wire.py` holds this contract.
 """
 
 from __future__ import annotations
@@ -25,6 +24,9 @@ from kafka.errors import (
 )
 from kafka.errors import RequestTimedOutError as TimedOut
 from kafka.net.compat import KafkaNetClient
+from kafka.net.connection import KafkaConnection
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
 
 _NONSENSE = (
     ArithmeticError,
@@ -126,14 +128,26 @@ def _understood(read: Callable[[Any], Any], data: Any) -> Any:
         raise KafkaProtocolError(f"an answer that makes no sense: {_text(error)}") from None
 
 
+class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
+    """Guards all that it asks, also on its own: for versions, the login and the list of brokers.
+    While it reads such an answer nobody is served, and no timeout would end that."""
+
+    def _send_request(self, request: Any, **named: Any) -> Any:
+        return super()._send_request(_Guarded(request), **named)
+
+
+class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
+    def get_connection(self, *arguments: Any, **named: Any) -> Any:
+        """One that is guarded. A new one has asked nothing yet: it begins when the loop, in whose
+        thread this is called, goes on."""
+        connection = super().get_connection(*arguments, **named)
+        connection.__class__ = _Connection
+        return connection
+
+
 def _client(**config: Any) -> Any:
-    """kafka-python's own, whose questions for the brokers are guarded, too: it asks at the start,
-    from time to time and after a lost connection, and serves nobody while it reads the answer."""
-    client = KafkaNetClient(**config)
-    cluster = client.cluster
-    asked = cluster.metadata_request
-    cluster.metadata_request = lambda: _Guarded(asked())
-    return client
+    net = NetworkSelector(**config)
+    return KafkaNetClient(net, _Manager(net, **config))
 
 
 class Wire:
@@ -174,7 +188,7 @@ class Wire:
 
 async def _exchange(connection: Any, request: Any, timeout: float) -> Any:
     try:
-        return await connection.send_request(_Guarded(request), request_timeout_ms=timeout * 1000)
+        return await connection.send_request(request, request_timeout_ms=timeout * 1000)
     except IncompatibleBrokerVersion as error:
         raise Unsupported(_text(error)) from None
     except (TimedOut, KafkaTimeoutError):
