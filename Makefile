@@ -3,20 +3,23 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 # The tests start hundreds of commands, and each would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo fleet-demo test test-fleet soak bench lint format clean
 
-# Of what pip installs a small part is ever imported, and compiled then.
+# Of what pip installs a small part is ever imported, and compiled then. PySpark comes as a source
+# archive, of which pip makes a package first: to compress that takes longer than all the rest.
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "kafkaform needs $(PYTHON) (3.11 or newer); set PYTHON=..."; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "kafkaform needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
 	@echo "Installing into $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+	@$(PIP) --config-settings=--build-option=--compression=stored pyspark || true
+	@$(PIP) -e '.[dev]'
 	@touch $@
 
 demo: $(STAMP)
@@ -28,8 +31,9 @@ fleet-demo: $(STAMP)
 test: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder
+	@$(BIN)/mypy & types=$$!; \
+	  $(BIN)/python -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder; tests=$$?; \
+	  wait $$types || { echo "mypy has found faults, see above"; exit 1; }; exit $$tests
 
 # Those that need Spark alone, one after the other: they share one session.
 test-fleet: $(STAMP)
