@@ -121,8 +121,8 @@ def test_its_text_is_used_in_few_places() -> None:
     """Every call of `reveal` in the product is listed here, and so is every look past it."""
     found: Counter[str] = Counter()
     for path in [*ROOT.glob("kafkaform/**/*.py"), *ROOT.glob("providers/**/*.py")]:
+        name = str(path.relative_to(ROOT))
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            name = str(path.relative_to(ROOT))
             if isinstance(node, ast.Attribute) and node.attr == "reveal":
                 found[name] += 1
             assert not (isinstance(node, ast.Constant) and node.value == "reveal"), name
