@@ -79,12 +79,10 @@ def standalone(folder: Path) -> Iterator[str]:
 
 @contextmanager
 def connect_server(folder: Path) -> Iterator[str]:
-    """A Connect server with a Spark of its own, which plans as ours does for little on one machine;
-    its URL. What `submit` runs plans as Spark comes."""
+    """A Connect server with a Spark of its own; its URL."""
     where = {"port": "0", "address": "127.0.0.1"}
     given = [f"--conf=spark.connect.grpc.binding.{name}={value}" for name, value in where.items()]
-    plain = [f"--conf={name}={value}" for name, value in session._PLAIN.items()]
-    words = ("--class", CONNECT, "--master", "local[2]", *delta(), *plain, *given)
+    words = ("--class", CONNECT, "--master", "local[2]", *delta(), *given)
     with _running(folder / "connect.log", "spark-submit", *words) as server:
         yield f"sc://{_told(server, r'Spark Connect server started at: (127.0.0.1:[0-9]+)')}"
 
