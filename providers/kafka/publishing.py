@@ -36,6 +36,7 @@ from .tokens import tokens_of
 NUMBER = "seq"
 WINDOW = 1_000
 """How many records are read at first, from the end, to find the last one of a key."""
+_PAUSE = 0.1
 PATIENCE = 30.0
 """Seconds without any progress after which publishing is given up."""
 QUEUED, QUEUED_KILOBYTES = 10_000, 65_536
@@ -148,10 +149,25 @@ def _standing(native: Mapping[str, Any], topic: str, key: str) -> tuple[int, int
         reader.close()
 
 
+def _bounds(reader: Consumer, place: TopicPartition) -> tuple[int, int]:
+    """The first and the next offset. Of a partition that was just made, or that moves, a broker may
+    not know yet that it leads it; that passes."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            low, high = reader.get_watermark_offsets(place, timeout=PATIENCE)
+            return low, high
+        except KafkaException as error:
+            moves = error.args[0].code() == KafkaError.NOT_LEADER_FOR_PARTITION
+            if not moves or time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE)
+
+
 def _last(reader: Consumer, place: TopicPartition, key: str) -> int:
     """The highest number of this key in a partition: looked for from its end, in windows that
     double until it is found."""
-    low, high = reader.get_watermark_offsets(place, timeout=PATIENCE)
+    low, high = _bounds(reader, place)
     start, window = high, WINDOW
     while start > low:
         end, start = start, max(low, start - window)
