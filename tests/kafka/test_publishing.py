@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -265,3 +265,25 @@ def test_a_record_that_the_topic_does_not_take(shelf: Shelf) -> None:
         future.result(SECONDS)
     assert shelf.publish(large).last == 400
     assert shelf.numbers() == upto(400)
+
+
+class Moving:
+    """A consumer whose broker answers with these errors before it tells the offsets."""
+
+    def __init__(self, *codes: int) -> None:
+        self.codes = list(codes)
+
+    def get_watermark_offsets(self, place: object, timeout: float) -> tuple[int, int]:
+        if self.codes:
+            raise KafkaException(KafkaError(self.codes.pop(0)))
+        return 0, 7
+
+
+def test_a_leader_that_is_new_is_waited_for() -> None:
+    """A partition just made, or moved; whatever else is wrong is told at once."""
+    place, moves = TopicPartition("t", 0), KafkaError.NOT_LEADER_FOR_PARTITION
+    assert publishing._bounds(Moving(moves, moves), place) == (0, 7)
+    refused = Moving(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    with pytest.raises(KafkaException):
+        publishing._bounds(refused, place)
+    assert refused.codes == []
