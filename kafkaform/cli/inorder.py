@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from typer.core import TyperCommand
@@ -21,7 +22,8 @@ class InOrder(TyperCommand):
             return rest
         _, _, order = self.make_parser(ctx).parse_args(words)
         names = [option.name for option in order if option.name in (VAR, VAR_FILE)]
-        values = {name: iter(ctx.params[name] or ()) for name in (VAR, VAR_FILE)}
+        # typer makes paths of the second only when it calls the command.
+        values = {VAR: iter(ctx.params[VAR] or ()), VAR_FILE: map(Path, ctx.params[VAR_FILE])}
         ctx.params[VAR] = [next(values[name]) for name in names if name is not None]
         ctx.params[VAR_FILE] = []
         return rest

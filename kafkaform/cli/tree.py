@@ -7,6 +7,7 @@ changes" under --detailed-exitcode.
 from __future__ import annotations
 
 import os
+import re
 from collections import UserDict
 from collections.abc import Sequence
 from functools import cache
@@ -31,6 +32,10 @@ SETTINGS: dict[str, Any] = {
     "pretty_exceptions_enable": False,
     "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100},
 }
+
+_NO_NUMBER = re.compile(r"not a valid (int|float)( range)?(?=\.)")
+NUMBERS = {"int": "not an integer", "float": "not a number"}
+"""What typer calls a number -> what a sentence says of a word that is none."""
 
 
 class Commands(UserDict[str, Any]):
@@ -128,6 +133,7 @@ def _usage(console: Console, error: typer.TyperException, path: str) -> int:
     if text.startswith("Usage: "):  # nothing but a group was named, so its help is the answer
         console.note(text)
         return 1
+    text = _NO_NUMBER.sub(lambda match: NUMBERS[match[1]], text)
     advice = f"`{path} --help` explains the command."
     console.diagnostics((Diagnostic(Severity.ERROR, text, advice=advice),))
     return 1

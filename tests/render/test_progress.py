@@ -6,7 +6,8 @@ import io
 
 from kafkaform.core.dataclass import replace
 from kafkaform.core.progress import Message, Progress
-from kafkaform.render.progress import LOG_INTERVAL, Bars, Pace
+from kafkaform.render.pace import Pace
+from kafkaform.render.progress import LOG_INTERVAL, Bars
 
 from .test_stream import Frozen
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -66,6 +67,13 @@ INCOMPLETE = 5
 """Exit code where not everything is known."""
 
 
+def _share(value: float | None) -> float | None:
+    """`nan` is outside of no range: with it, no number of bad lines would be too many."""
+    if value is not None and isnan(value):
+        raise typer.BadParameter(f"{value} is no share.")
+    return value
+
+
 @app.command(cls=InOrder)
 def snapshot(
     file: File = Path(FILE),
@@ -112,7 +120,12 @@ def run(
     max_corrupt: Annotated[
         float | None,
         typer.Option(
-            "--max-corrupt", metavar="SHARE", min=0, max=1, help="Lines that may be bad, 0 to 1."
+            "--max-corrupt",
+            metavar="SHARE",
+            min=0,
+            max=1,
+            callback=_share,
+            help="Lines that may be bad, 0 to 1.",
         ),
     ] = None,
     fail_on: Annotated[

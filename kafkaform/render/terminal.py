@@ -1,0 +1,80 @@
+"""Progress as bars on a terminal."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
+from rich.table import Column
+from rich.text import Text
+
+from ..core import progress as events
+from ..core.clock import Clock
+from .pace import Pace, amount
+from .text import inline
+
+
+class Terminal:
+    """Bars that live only while there is work: each goes when it is done, all go before anybody
+    writes to the terminal or asks a question there (`clear`)."""
+
+    def __init__(self, stream: TextIO, clock: Clock) -> None:
+        self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._progress: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._pace = Pace(clock)
+
+    def close(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+        self._progress = None
+        self._tasks.clear()
+
+    def say(self, text: str) -> None:
+        self._console.print(text, soft_wrap=True)
+
+    def draw(self, event: events.Progress) -> None:
+        if event.finished:
+            self._end(event.task)
+            return
+        if self._progress is None:
+            self._progress = _bars(self._console)
+        label, task = inline(event.label), self._tasks.get(event.task)
+        total, done, text = event.total, event.done, f"{amount(event)}{self._pace.left(event)}"
+        if task is None:
+            task = self._progress.add_task(label, total=total, completed=done, amount=text)
+            self._tasks[event.task] = task
+            self._progress.start()
+        self._progress.update(task, description=label, total=total, completed=done, amount=text)
+
+    def _end(self, name: str) -> None:
+        task = self._tasks.pop(name, None)
+        if self._progress is not None and task is not None:
+            self._progress.remove_task(task)
+        if not self._tasks:
+            self.clear()
+
+
+def _bars(console: Console) -> Progress:
+    # Redirected, results on stdout would be wrapped, and lost if stdout is a file.
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=30),
+        Amount(Column(no_wrap=True)),  # the bar gives way first
+        console=console,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+
+
+class Amount(ProgressColumn):
+    """`120 of 500 topics`, then the seconds since the task began."""
+
+    def render(self, task: Task) -> Text:
+        seconds = int(task.finished_time if task.finished_time is not None else task.elapsed or 0)
+        return Text(f"{task.fields.get('amount', '')}  {seconds} s")
