@@ -11,14 +11,17 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo fleet-demo test test-fleet soak bench lint format clean
 
 # Of what pip installs a small part is ever imported, and compiled then. PySpark comes as a source
-# archive, of which pip makes a package first: to compress that takes longer than all the rest.
+# archive, of which pip makes a package first: without compressing it, which takes longer than all
+# the rest, and beside that. What these two leave out is for the last line, or said there.
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "kafkaform needs $(PYTHON) (3.11 or newer); set PYTHON=..."; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "kafkaform needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
 	@echo "Installing into $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) --config-settings=--build-option=--compression=stored pyspark || true
+	@$(PIP) --no-deps --config-settings=--build-option=--compression=stored pyspark 2>/dev/null & \
+	  grep -v -e '^#' -e '^pyspark=' constraints.txt | \
+	  $(PIP) --no-deps -r /dev/stdin 2>/dev/null; wait
 	@$(PIP) -e '.[dev]'
 	@touch $@
 
