@@ -319,7 +319,8 @@ def _is_unclear(result: Result) -> bool:
     """True if only a fresh reading can tell what happened.
 
     "Already exists" after a pre-image of nothing is a conflict: a create without a clear answer
-    is read, never sent again, so what is in the way is not ours.
+    is read, never sent again, so what is in the way is not ours. Where the system itself may have
+    sent it twice, its provider says AMBIGUOUS.
     """
     if result.outcome.status is OutcomeStatus.UNKNOWN or _is(result, FaultClass.AMBIGUOUS):
         return True

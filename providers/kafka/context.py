@@ -17,13 +17,15 @@ from .wire.client import Wire
 @dataclass(frozen=True, slots=True)
 class Context:
     """One open session's parts. throttles: `broker 1` or `topic orders` -> values that we set
-    there; foreign: throttle tickets that found somebody else's throttle and set nothing."""
+    there; foreign: throttle tickets that found somebody else's throttle and set nothing; epochs: of
+    the controller that was active when creates were first checked."""
 
     settings: Settings
     wire: Wire
     facts: Facts
     throttles: dict[str, set[str]] = field(default_factory=dict)
     foreign: set[str] = field(default_factory=set)
+    epochs: set[int] = field(default_factory=set)
 
     @property
     def instance(self) -> str:

@@ -4,14 +4,22 @@ with the brokers back the same command does the rest."""
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kafkaform.cli.app import run
+from kafkaform_providers.kafka.sends import topics
+from kafkaform_providers.kafka.wire.answers import Answers
+from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent
 from tests.proof.cluster import client, make, read
+from tests.proof.folder import Folder
 
-from .brokers import Brokers, three_brokers
-from .wide import Round, Wide, lane, struck
+from .brokers import PATIENCE, Brokers, three_brokers
+from .wide import TIMEOUT, Round, Wide, lane, struck
 
 pytestmark = pytest.mark.timeout(300)
 BYSTANDER = {"bystander": (2, {"retention.ms": "1234567"})}
@@ -48,6 +56,57 @@ def test_the_active_controller_is_killed(brokers: Brokers, lanes: list[Wide]) ->
     leads = brokers.controller()
     holds(struck(lanes, lambda: brokers.kill(leads), brokers.revive, 2))
     assert brokers.controller() != leads
+
+
+TOPIC_ALREADY_EXISTS = 36
+
+
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_create_that_two_controllers_get_is_ours(
+    brokers: Brokers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: bool
+) -> None:
+    """A broker sends on what it was sent. If the controller does it and dies before it says so, the
+    broker asks the next one, and for that one the topic exists. With no new controller it is
+    somebody else's, also if it is exactly as wanted."""
+
+    def sent_on(*request: Any, validate_only: bool) -> Answers:
+        answers = created(*request, validate_only=validate_only)
+        if validate_only:
+            return answers
+        if dies:
+            brokers.kill(brokers.controller())
+        return _answered(lambda: created(*request, validate_only=False))
+
+    created = topics.create_topics
+    monkeypatch.setattr(topics, "create_topics", sent_on)
+    monkeypatch.setenv("PROOF_PASSWORD", brokers.box.admin_password)
+    monkeypatch.chdir(tmp_path)
+    folder = Folder(tmp_path, brokers.servers, brokers.box.admin_password, TIMEOUT)
+    name = f"twice-{dies}"
+    # Two, because a broker that was killed before may not be known everywhere yet.
+    wanted = f'name = "{name}"\n  partitions = 2\n  replication_factor = 2'
+    folder.write(f'resource "kafka_topic" "t" {{\n  {wanted}\n}}')
+    code = run(["apply", "-auto-approve"])
+    brokers.revive()
+    state = folder.state()
+    assert state is not None
+    assert [identity.key for identity in state.objects] == [name] * dies
+    assert code == (0 if dies else 5)
+    assert ("does not manage it" in folder.plan().out) is not dies
+
+
+def _answered(ask: Any) -> Answers:
+    """What a broker's own repetition gets in the end."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            answers: Answers = ask()
+            if all(each.code == TOPIC_ALREADY_EXISTS for each in answers.items.values()):
+                return answers
+        except (AnswerLost, NotSent):
+            pass
+        assert time.monotonic() < deadline, "no controller says that the topic exists"
+        time.sleep(0.1)
 
 
 def test_the_broker_that_is_named_is_killed(brokers: Brokers, lanes: list[Wide]) -> None:

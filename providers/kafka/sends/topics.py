@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kafkaform.core.change import Step
+from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap
 
@@ -19,6 +20,7 @@ from ..exchange import attempt
 from ..faults import fault_of, lost, right_for
 from ..reads.topics import OWN, UNKNOWN_TOPIC
 from ..wire.answers import Answer, Answers
+from ..wire.cluster import leadership
 from ..wire.topics import (
     TopicRow,
     create_partitions,
@@ -27,9 +29,14 @@ from ..wire.topics import (
     list_topics,
 )
 
+UNTOLD = -1
+"""Instead of an epoch."""
+
 
 def send_create_topics(context: Context, order: Order) -> Sequence[Reply]:
     """CreateTopics; the answer tells the topic id and what the broker made."""
+    if order.dry and not context.epochs:
+        context.epochs.add(_epoch(context))
     answers = attempt(
         "CreateTopics",
         lambda: create_topics(
@@ -41,8 +48,36 @@ def send_create_topics(context: Context, order: Order) -> Sequence[Reply]:
         return replies
     return [
         reply if reply.fault else _created(reply.step, answers.items[reply.step.payload["name"]])
-        for reply in replies
+        for reply in _perhaps_ours(context, replies)
     ]
+
+
+def _epoch(context: Context) -> int:
+    """That of the active controller, or UNTOLD."""
+    found = attempt("DescribeQuorum", lambda: leadership(context.wire, context.timeout))
+    return UNTOLD if found is None or isinstance(found, Fault) else found.epoch
+
+
+def _perhaps_ours(context: Context, replies: Sequence[Reply]) -> Sequence[Reply]:
+    """A broker sends a request whose controller dies once more, to the next one, which refuses what
+    the first one has done. So "already exists" says nothing where the controller has changed since
+    the creates were checked: AMBIGUOUS, and the topic is looked at."""
+    before = context.epochs - {UNTOLD}
+    if not before or not any(map(_exists, replies)):
+        return replies
+    if _epoch(context) in {UNTOLD, *before}:
+        return replies
+    return [_unclear(reply) if _exists(reply) else reply for reply in replies]
+
+
+def _exists(reply: Reply) -> bool:
+    return reply.fault is not None and reply.fault.kind is FaultClass.CONVERGED
+
+
+def _unclear(reply: Reply) -> Reply:
+    assert reply.fault is not None
+    told = f"{reply.fault.message}; and the controller has changed meanwhile"
+    return replace(reply, fault=replace(reply.fault, message=told, kind=FaultClass.AMBIGUOUS))
 
 
 def send_create_partitions(context: Context, order: Order) -> Sequence[Reply]:

@@ -40,6 +40,15 @@ class LogSize:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """Of the metadata quorum. leader: id of its node, the active controller; epoch: greater with
+    each new one."""
+
+    leader: int
+    epoch: int
+
+
 def describe_cluster(wire: Wire, timeout: float) -> ClusterRow:
     """The cluster id, its live brokers and our rights on the cluster."""
     request = DescribeClusterRequest(
@@ -70,6 +79,12 @@ def cluster_operations(wire: Wire, timeout: float) -> frozenset[int] | None:
 
 def quorum_leader(wire: Wire, timeout: float) -> int | None:
     """Id of the node that leads the metadata quorum, or None if we are not told."""
+    found = leadership(wire, timeout)
+    return None if found is None else found.leader
+
+
+def leadership(wire: Wire, timeout: float) -> Leadership | None:
+    """Who leads the metadata quorum, or None if we are not told."""
     topic = DescribeQuorumRequest.TopicData
     request = DescribeQuorumRequest(
         topics=[
@@ -81,7 +96,7 @@ def quorum_leader(wire: Wire, timeout: float) -> int | None:
     )
     response = wire.send(request, timeout)
     leaders = (
-        partition.leader_id
+        Leadership(partition.leader_id, partition.leader_epoch)
         for topic in response.topics
         for partition in topic.partitions
         if not partition.error_code and partition.leader_id >= 0
