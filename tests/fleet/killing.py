@@ -115,11 +115,14 @@ def struck(
     when the moment has come. Its exit code and what it said; none of it is left."""
     words = ("fleet", "run", "--root", str(root), "--quiet", "--master", "local[2]")
     only = [word for name in made for word in ("--only", name)]
+    # What Java cannot remove any more is not to stay in the folder of all programs.
+    own = {**os.environ, "JDK_JAVA_OPTIONS": f"-Djava.io.tmpdir={root.parent}"}
     with (root.parent / f"{root.name}.txt").open("w+") as said:
         process = subprocess.Popen(
             [sys.executable, "-m", "kafkaform", *words, *only],
             stdout=said,
             stderr=said,
+            env=own,
             start_new_session=True,
         )
         ends = time.monotonic() + PATIENCE

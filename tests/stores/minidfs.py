@@ -30,7 +30,8 @@ PATIENCE = 120.0
 def serving(folder: Path) -> Iterator[str]:
     """Its address. folder: an empty one."""
     details, log = folder / "details.json", folder / "log"
-    words = [str(java.find(cache()).home / "bin/java"), *SMALL, f"-Dtest.build.data={folder}/data"]
+    where = (f"-Dtest.build.data={folder}/data", f"-Djava.io.tmpdir={folder}")
+    words = [str(java.find(cache()).home / "bin/java"), *SMALL, *where]
     words += ["-cp", os.pathsep.join(map(str, _class_path())), MANAGER, "-format"]
     words += ["-datanodes", "1", "-D", "dfs.replication=1", "-writeDetails", str(details)]
     with (
