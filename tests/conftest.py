@@ -1,12 +1,17 @@
-"""One real broker for the whole run, shared by all of its processes."""
+"""Two real brokers for the whole run, shared by all of its processes: one that many tests use at
+the same time, each with names and users of its own, and one that a test has to itself."""
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
+import random
 import re
 import signal
+import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +25,7 @@ from kafkaform.cli.commands.sandbox import probe
 from kafkaform.core.errors import Locked
 
 from .conformance.summary import pytest_terminal_summary  # noqa: F401  # pytest finds it here
+from .logins import Login, new_login
 from .proof.cluster import HELD
 
 WAIT_SECONDS = 120.0
@@ -34,31 +40,73 @@ settings.load_profile("kafkaform")
 
 @dataclass(frozen=True)
 class Broker:
-    """A running sandbox: `admin` is a super user, `ci` has no rights at all."""
+    """A running sandbox and its super user, `admin`. Who needs a user without rights takes
+    `stranger`: nobody else may grant that one anything."""
 
     bootstrap: str
     cluster_id: str
     admin_password: str = field(repr=False)
-    ci_password: str = field(repr=False)
-    admin_user: str = "admin"
-    ci_user: str = "ci"
 
 
 def sandbox_name(config: pytest.Config) -> str:
-    """The same in every worker of one run, another in every run."""
+    """The same in every process of one run, another in every run."""
     worker = getattr(config, "workerinput", {})
-    return f"tests-{worker.get('testrunuid', os.getpid())}"[:40]
+    session = config.pluginmanager.get_plugin("dsession")
+    uid = worker.get("testrunuid") or getattr(
+        getattr(session, "nodemanager", None), "testrunuid", None
+    )
+    return f"tests-{uid or os.getpid()}"[:40]
+
+
+def second_name(config: pytest.Config) -> str:
+    return f"{sandbox_name(config)[:36]}-one"
+
+
+def lock_file(config: pytest.Config) -> Path:
+    """Locked by the test that has the second broker to itself."""
+    return Path(tempfile.gettempdir()) / f"kafkaform-{second_name(config)}.lock"
 
 
 @pytest.fixture(scope="session")
 def broker(pytestconfig: pytest.Config) -> Broker:
-    """Kafka 4.3.1, started by whoever needs it first and ended when the run ends."""
-    options = sandbox.Options(sandbox_name(pytestconfig), config=HELD)
+    """Kafka 4.3.1, started by whoever needs it first and ended when the run ends.
+
+    Other tests use it at the same time. A test changes, limits and lists on it only what has a
+    name of its own; what a cluster has once is for `exclusive_broker`."""
+    return _running(sandbox_name(pytestconfig))
+
+
+@pytest.fixture
+def stranger(broker: Broker) -> Iterator[Login]:
+    """A user of this test alone, without rights."""
+    with new_login(broker) as login:
+        yield login
+
+
+@pytest.fixture(scope="session")
+def other_broker(pytestconfig: pytest.Config) -> Broker:
+    """Take `exclusive_broker`, which gives it to one test at a time."""
+    return _running(second_name(pytestconfig))
+
+
+@pytest.fixture
+def exclusive_broker(pytestconfig: pytest.Config, other_broker: Broker) -> Iterator[Broker]:
+    """Another broker, which one test at a time has to itself: for what a cluster has once, such
+    as its default quotas and configs, and for listings of all that there is. In a file of such
+    tests a fixture `broker` returns this one."""
+    with lock_file(pytestconfig).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield other_broker
+
+
+def _running(name: str) -> Broker:
+    """The sandbox of this name, which some process of the run may have started."""
+    options = sandbox.Options(name, config=HELD)
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         try:
             box = sandbox.up(options, probe)
-            return Broker(box.bootstrap, box.cluster_id, box.admin_password, box.ci_password)
+            return Broker(box.bootstrap, box.cluster_id, box.admin_password)
         except Locked:
             if time.monotonic() > deadline:
                 raise
@@ -109,8 +157,18 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first; else as they were found."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shuffle", metavar="SEED", help="run the tests in this random order")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long files first; else as they were found, or in the random order that is asked for."""
+    for item in items:
+        if uses_broker(item):
+            item.add_marker("broker")
+    if seed := config.getoption("--shuffle"):
+        random.Random(seed).shuffle(items)
+        return
 
     def rank(item: pytest.Item) -> int:
         file = item.path.relative_to(TESTS.parent).as_posix()
@@ -118,6 +176,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((n for n, start in enumerate(LONGEST) if name.startswith(start)), len(LONGEST))
 
     items.sort(key=rank)
+
+
+def uses_broker(item: pytest.Item) -> bool:
+    """True if the test takes one of the run's brokers, also by the name of a parameter."""
+    taken = {*getattr(item, "fixturenames", ())}
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return not taken.isdisjoint(RUNS) or "broker" in parameters.values()
+
+
+RUNS = ("broker", "other_broker")
+"""The fixtures that start a broker of the run."""
 
 
 def pytest_configure() -> None:
@@ -128,8 +197,8 @@ def pytest_configure() -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """The process that started the run ends its broker."""
+    """The process that started the run ends its brokers."""
     if not hasattr(config, "workerinput"):
-        session = config.pluginmanager.get_plugin("dsession")
-        uid = getattr(getattr(session, "nodemanager", None), "testrunuid", None)
-        sandbox.down(f"tests-{uid or os.getpid()}"[:40])
+        sandbox.down(sandbox_name(config))
+        sandbox.down(second_name(config))
+        lock_file(config).unlink(missing_ok=True)

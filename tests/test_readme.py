@@ -11,7 +11,6 @@ import uuid
 from pathlib import Path
 
 from confluent_kafka.admin import (
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -19,6 +18,7 @@ from confluent_kafka.admin import (
 )
 
 from .conftest import Broker
+from .logins import admin_login, open_client
 
 ROOT = Path(__file__).resolve().parent.parent
 DEADLINE_SECONDS = 20.0
@@ -66,16 +66,7 @@ def type_in(folder: Path, broker: Broker, *arguments: str) -> str:
 
 def alter(broker: Broker, topic: str, key: str, value: str) -> None:
     """Change a config with another client, and wait until it can be seen."""
-    client = AdminClient(
-        {
-            "bootstrap.servers": broker.bootstrap,
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "PLAIN",
-            "sasl.username": broker.admin_user,
-            "sasl.password": broker.admin_password,
-            "log_level": 0,
-        }
-    )
+    client = open_client(broker, admin_login(broker))
     entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
     wanted = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     for change in client.incremental_alter_configs([wanted]).values():

@@ -10,24 +10,16 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from ..conftest import Broker
+from ..logins import admin_login, open_client
 from .bare import bare  # noqa: F401  # pytest finds it here
 from .folder import Folder
 from .here import Here
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def admin(broker: Broker) -> AdminClient:
     """Another client with all rights, for what happens behind kafkaform's back."""
-    return AdminClient(
-        {
-            "bootstrap.servers": broker.bootstrap,
-            "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "PLAIN",
-            "sasl.username": broker.admin_user,
-            "sasl.password": broker.admin_password,
-            "log_level": 0,
-        }
-    )
+    return open_client(broker, admin_login(broker))
 
 
 @pytest.fixture
@@ -42,7 +34,6 @@ def folder(
     for name in ("NO_COLOR", "GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KAFKAFORM_ACTOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ADMIN_PASSWORD", broker.admin_password)
-    monkeypatch.setenv("CI_PASSWORD", broker.ci_password)
     monkeypatch.chdir(tmp_path)
     made = Folder(tmp_path, f"cli-{uuid.uuid4().hex[:10]}.", broker, admin, capsys, monkeypatch)
     made.connect()

@@ -26,6 +26,7 @@ from confluent_kafka.admin import (
 from kafkaform.cli.app import run
 
 from ..conftest import Broker
+from ..logins import Login, admin_login
 
 STATE, LOG = "kafkaform.state.json", "kafkaform.audit.jsonl"
 DEADLINE_SECONDS = 20.0
@@ -34,7 +35,7 @@ PROVIDER = """
 provider "kafka" {{
   bootstrap_servers = ["{bootstrap}"]
   security_protocol = "SASL_PLAINTEXT"
-  sasl_mechanism    = "PLAIN"
+  sasl_mechanism    = "{mechanism}"
   sasl_username     = "{user}"
   sasl_password     = secret_env("{secret}")
   operation_timeout = "5s"
@@ -80,11 +81,17 @@ class Folder:
         fresh.write_text(text, encoding="utf-8")
         return fresh.replace(file)
 
-    def connect(self, user: str = "admin", secret: str = "", bootstrap: str = "") -> None:
-        """Say how to connect."""
-        where = bootstrap or self.broker.bootstrap
-        secret = secret or f"{user.upper()}_PASSWORD"
-        text = PROVIDER.format(bootstrap=where, user=user, secret=secret)
+    def connect(self, user: Login | None = None, secret: str = "", bootstrap: str = "") -> None:
+        """Say how to connect: as `admin`, or as a user of the test."""
+        who = user or admin_login(self.broker)
+        name = "ADMIN_PASSWORD" if user is None else "STRANGER_PASSWORD"
+        self.monkeypatch.setenv(name, who.password)
+        text = PROVIDER.format(
+            bootstrap=bootstrap or self.broker.bootstrap,
+            mechanism=who.mechanism,
+            user=who.user,
+            secret=secret or name,
+        )
         self.write("provider.kf.hcl", text)
 
     def declare(self, *names: str, partitions: int = 1, more: str = "") -> None:

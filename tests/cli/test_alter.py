@@ -11,6 +11,7 @@ from kafkaform.cli.brackets import Pair, keys, pairs
 from kafkaform.cli.tree import commands
 from kafkaform.core.errors import UsageError
 
+from ..logins import Login
 from .bare import Bare
 from .folder import Folder
 from .here import Here
@@ -182,11 +183,11 @@ def test_a_topic_is_never_created(bare: Bare) -> None:
     assert bare.folder.topics() == {}
 
 
-def test_a_user_without_rights(orders: tuple[Bare, str]) -> None:
+def test_a_user_without_rights(orders: tuple[Bare, str], stranger: Login) -> None:
     """The missing right is named, and nothing is sent."""
     bare, name = orders
     said = bare.fails(
-        1, "alter", "topic", name, APPROVED, "--add-config", "retention.ms=6000", user="ci"
+        1, "alter", "topic", name, APPROVED, "--add-config", "retention.ms=6000", user=stranger
     )
     assert f"Describe on Topic {name} is missing" in said
 

@@ -139,7 +139,7 @@ def published(folder: Folder, topic: str) -> list[dict[str, Any]]:
             "bootstrap.servers": broker.bootstrap,
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
-            "sasl.username": broker.admin_user,
+            "sasl.username": "admin",
             "sasl.password": broker.admin_password,
             "group.id": f"{folder.prefix}look",
         }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ..logins import Login
 from .folder import Folder
 
 
@@ -77,9 +78,9 @@ def test_wrong_words_are_corrected(folder: Folder) -> None:
         assert advice in said.text
 
 
-def test_who_may_not_see_configs_is_told_the_right(folder: Folder) -> None:
+def test_who_may_not_see_configs_is_told_the_right(folder: Folder, stranger: Login) -> None:
     """As ACLs name it."""
-    folder.connect("ci")
+    folder.connect(stranger)
     said = folder.run("explain", "config", "broker", "1", "num.partitions")
     assert said.code == 1
     assert "DescribeConfigs on Cluster" in said.text

@@ -15,6 +15,7 @@ from kafkaform.render.documents import fitted, lines, size
 from kafkaform.render.text import wrapped
 from kafkaform_providers.kafka.describe import DESCRIBED, quota_source
 
+from ..logins import Login
 from .bare import Bare
 from .folder import Folder
 
@@ -190,14 +191,14 @@ def test_a_topic_that_is_not_there(bare: Bare) -> None:
     assert "does not exist" in bare.fails(1, "describe", "topics", f"{bare.folder.prefix}no")
 
 
-def test_a_user_without_rights_is_told_so(bare: Bare) -> None:
+def test_a_user_without_rights_is_told_so(bare: Bare, stranger: Login) -> None:
     """Nothing is to be seen, and that is said: an empty list is no proof."""
     bare.folder.create("a")
-    found = bare.document("topics", user="ci")
+    found = bare.document("topics", user=stranger)
     assert (found["topics"], found["complete"]) == ([], False)
-    assert "Others may be hidden" in bare.done("describe", "topics", user="ci").out
+    assert "Others may be hidden" in bare.done("describe", "topics", user=stranger).out
     for kind in ("acls", "quotas", "users"):
-        assert "on Cluster" in bare.fails(1, "describe", kind, user="ci")
+        assert "on Cluster" in bare.fails(1, "describe", kind, user=stranger)
 
 
 def test_configs_of_a_topic(bare: Bare) -> None:

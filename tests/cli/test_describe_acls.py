@@ -8,23 +8,24 @@ import pytest
 
 from tests.kafka.cluster import grant
 
+from ..logins import Login
 from .bare import Bare, bare
 
 __all__ = ["bare"]
 
 
 @pytest.fixture
-def name(bare: Bare) -> Iterator[str]:
-    """A topic name that two ACLs of `ci` speak of."""
+def name(bare: Bare, stranger: Login) -> Iterator[str]:
+    """A topic name that two ACLs of a user of this test speak of."""
     topic = f"{bare.folder.prefix}a"
-    revoke = grant(bare.folder.broker, "Topic", topic, "READ", "DESCRIBE")
+    revoke = grant(bare.folder.broker, stranger, "Topic", topic, "READ", "DESCRIBE")
     try:
         yield topic
     finally:
         revoke()
 
 
-def test_acls(bare: Bare, name: str) -> None:
+def test_acls(bare: Bare, stranger: Login, name: str) -> None:
     """All seven fields of each, filtered by globs, with or without a configuration."""
     asked = ("acls", "--resource-name", name)
     bare.folder.until(lambda: len(bare.document(*asked)["acls"]) == 2)
@@ -36,7 +37,7 @@ def test_acls(bare: Bare, name: str) -> None:
             "acl_host": "*",
             "acl_operation": "Read",
             "acl_permission_type": "Allow",
-            "acl_principal": "User:ci",
+            "acl_principal": stranger.principal,
             "resource_name": name,
             "resource_pattern_type_filter": "Literal",
             "resource_type": "Topic",
@@ -44,7 +45,7 @@ def test_acls(bare: Bare, name: str) -> None:
     )
     assert (found["complete"], found["cluster_id"]) == (True, bare.folder.broker.cluster_id)
     filters = {
-        "--principal": ("User:c*", "User:d*"),
+        "--principal": ("User:u*", "User:d*"),
         "--resource-type": ("Topic", "Group"),
         "--operation": ("Read", "Write"),
         "--permission": ("Allow", "Deny"),
@@ -56,5 +57,5 @@ def test_acls(bare: Bare, name: str) -> None:
     head, *rows, total = bare.folder.done("describe", *asked).out.splitlines()
     columns = "Principal Host Permission Operation Resource Pattern Name"
     assert head.split() == columns.split()
-    assert rows[1].split() == ["User:ci", "*", "Allow", "Read", "Topic", "Literal", name]
+    assert rows[1].split() == [stranger.principal, "*", "Allow", "Read", "Topic", "Literal", name]
     assert total == "2 ACLs."

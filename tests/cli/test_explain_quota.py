@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from ..logins import Login
 from .folder import Folder
 
 
@@ -22,9 +23,9 @@ def test_who_is_asked_about_must_be_clear(folder: Folder, arguments: list[str], 
     assert says in folder.fails(1, "explain", "quota", *arguments)
 
 
-def test_without_the_right_no_limit_is_guessed(folder: Folder) -> None:
+def test_without_the_right_no_limit_is_guessed(folder: Folder, stranger: Login) -> None:
     """A refusal is never "no limit"."""
-    folder.connect("ci")
+    folder.connect(stranger)
     said = folder.fails(1, "explain", "quota", "--user", "ci", "--client-id", "app")
     assert "grant DescribeConfigs on Cluster" in said and "no limit" not in said
 

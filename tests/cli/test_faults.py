@@ -15,6 +15,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.state import codec
 from kafkaform_providers.kafka.session import KafkaSession
 
+from ..logins import Login
 from .folder import STATE, Folder
 
 # ── configuration ───────────────────────────────────────────────────────────────────────
@@ -118,13 +119,13 @@ def test_a_wrong_password(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> No
     assert "guessed-wrong" not in said
 
 
-def test_without_rights_nothing_looks_absent(folder: Folder) -> None:
+def test_without_rights_nothing_looks_absent(folder: Folder, stranger: Login) -> None:
     """A cluster full of topics looks empty to a user without rights: no topic of the state or
     of the configuration is planned as gone or new, each is blocked with the missing right."""
     folder.declare("kept", "gone")
     folder.done("apply", "-auto-approve")
     folder.declare("kept", "new")
-    folder.connect(user="ci")
+    folder.connect(stranger)
     for command in (["plan"], ["apply", "-auto-approve"]):
         said = folder.fails(8, *command)
         assert "Plan: 0 to add, 0 to change, 0 to destroy." in said

@@ -35,6 +35,8 @@ from kafkaform.fleet.register import read as read_register
 from kafkaform.inventory import place as places
 from tests.kafka.cluster import eventually, reading
 
+from ..conftest import Broker
+from ..logins import Login
 from .folder import LOG, STATE, Folder
 
 CLUSTER = """
@@ -102,6 +104,12 @@ class Fleet:
                 (self.folder.path / name).write_bytes(data)
             cluster = self.folder.broker.cluster_id
             self.folder.done("destroy", "--accept-open-access", "--confirm", cluster)
+
+
+@pytest.fixture
+def broker(exclusive_broker: Broker) -> Broker:
+    """A snapshot takes all that a cluster has, and says whether it is all."""
+    return exclusive_broker
 
 
 @pytest.fixture
@@ -194,11 +202,14 @@ def test_usage(fleet: Fleet) -> None:
     assert cluster["brokers"] == "1" and int(cluster["metadata_version"]) > 20
 
 
-def test_who_may_not_see(fleet: Fleet) -> None:
+def test_who_may_not_see(fleet: Fleet, stranger: Login, monkeypatch: pytest.MonkeyPatch) -> None:
     """A user without rights: what is hidden is not said to be missing, what was refused has
     failed, and the exit code tells that it is not the whole cluster."""
     fleet.folder.create("hidden")
-    fleet.cluster("eu", user="ci")
+    monkeypatch.setenv("STRANGER_PASSWORD", stranger.password)
+    fleet.cluster(
+        "eu", user=stranger.user, mechanism=stranger.mechanism, secret="STRANGER_PASSWORD"
+    )
     taken = fleet.take()
     meta = fleet.meta("live", "eu", taken.snapshot)
     assert taken.exit_code == 5 and taken.clusters[0].status == "partial"
@@ -468,7 +479,7 @@ def test_no_secret_lands(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     live = fleet.rows("live", "eu", taken.snapshot)[key]["attrs"]
     assert fleet.rows("desired", lineage, taken.snapshot)[key]["attrs"].items() <= live.items()
     landed = b"".join(fleet.files().values())
-    for secret in (canary, folder.broker.admin_password, folder.broker.ci_password):
+    for secret in (canary, folder.broker.admin_password):
         assert secret.encode() not in landed
     folder.done("destroy", "--confirm", folder.broker.cluster_id)
 

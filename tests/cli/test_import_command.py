@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..logins import Login
 from .folder import LOG, STATE, Folder
 from .mongeys import PASSWORDS, made_by_terraform
 
@@ -68,10 +69,10 @@ def test_what_does_not_go_together(folder: Folder) -> None:
     assert "Did you mean" in folder.fails(1, "import", "--all", "--type", "kafka_topc")
 
 
-def test_an_unprivileged_user_is_told(folder: Folder) -> None:
+def test_an_unprivileged_user_is_told(folder: Folder, stranger: Login) -> None:
     """Whoever may see nothing is not told that there is nothing."""
     folder.create("hidden")
-    folder.connect("ci")
+    folder.connect(stranger)
     said = folder.run("import", "--all", "--type", "kafka_topic", "--match", f"{folder.prefix}*")
     assert said.out == ""
     assert "there may be more" in said.err

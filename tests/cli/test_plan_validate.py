@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..kafka.cluster import grant
+from ..logins import Login
 from .folder import LOG, STATE, Folder
 
 ACL = """
@@ -67,19 +68,22 @@ def test_programs_read_the_evidence_as_events(folder: Folder) -> None:
     assert (body["evidence"], body["refused"]) == ("remote", None)
 
 
-def test_all_missing_rights_are_told_before_anything_is_sent(folder: Folder) -> None:
+def test_all_missing_rights_are_told_before_anything_is_sent(
+    folder: Folder, stranger: Login
+) -> None:
     """A user who may look but not change learns of every step, also of those that come later."""
     folder.declare("a")
     folder.done("apply", "-auto-approve")
     more = 'config = { "retention.ms" = "1000000" }'
     folder.declare("a", partitions=2, more=more)
-    take_back = grant(folder.broker, "Topic", f"{folder.prefix}a", "DESCRIBE", "DESCRIBE_CONFIGS")
+    topic = f"{folder.prefix}a"
+    take_back = grant(folder.broker, stranger, "Topic", topic, "DESCRIBE", "DESCRIBE_CONFIGS")
     try:
-        folder.connect(user="ci")
+        folder.connect(stranger)
         for command in (("plan", "--validate"), ("apply", "-auto-approve")):
             said = folder.fails(1, *command)
-            assert f"User:ci lacks Alter on Topic {folder.prefix}a" in said
-            assert f"grant AlterConfigs on Topic {folder.prefix}a" in said
+            assert f"{stranger.principal} lacks Alter on Topic {topic}" in said
+            assert f"grant AlterConfigs on Topic {topic}" in said
     finally:
         take_back()
         folder.connect()

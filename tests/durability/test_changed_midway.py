@@ -20,7 +20,7 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import probe
 from kafkaform.sandbox import ports
 from tests.kafka import doors
-from tests.kafka.quota_user import PASSWORD, account
+from tests.kafka.quota_user import account
 from tests.proof.cluster import HELD, own_sandbox
 from tests.proof.folder import Ended, Folder, finish
 from tests.proof.running import Running
@@ -31,6 +31,7 @@ from .lanes import APPLY, PARTIAL, UNKNOWN
 from .promises import Before
 
 REFUSED = 4
+PASSWORD = "of-the-runner"
 CREATE_ACLS = 30
 SCRAM = "kafka_user_scram_credential"
 ACL_FAULT = {True: "CLUSTER_AUTHORIZATION_FAILED", False: "TRANSPORT"}
@@ -166,7 +167,7 @@ def test_a_login_is_revoked(box: sandbox.Sandbox, tmp_path: Path, connected: boo
     with 0."""
     user = "open" if connected else "closed"
     with scene(box, tmp_path / "folder", user, PASSWORD) as it, ExitStack() as rights:
-        rights.enter_context(account(box, user))
+        rights.enter_context(account(box, user, password=PASSWORD))
         it.write(RUNNER.format(name=user))
         process = it.until_held()
         rights.close()
@@ -180,7 +181,7 @@ def test_a_login_is_revoked(box: sandbox.Sandbox, tmp_path: Path, connected: boo
         assert f"kafka_acl.a {ACL_FAULT[connected]}: {told}" in said(ended)
         it.stands(open_=0 if connected else 1)
         _no_login(it)
-        with account(box, user):
+        with account(box, user, password=PASSWORD):
             it.mends()
 
 

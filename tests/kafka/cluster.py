@@ -27,30 +27,31 @@ from kafkaform_providers.kafka.provider import TYPES
 from kafkaform_providers.kafka.session import KafkaSession, open_session
 from kafkaform_providers.kafka.settings import Settings
 
+from ..logins import Login, admin_login
 from .changes import change, topic
 
 T = TypeVar("T")
 
 
-def login(broker: Any, user: str, **more: Any) -> Settings:
-    """Settings for one of the broker's two users, `admin` or `ci`."""
-    password = {"admin": broker.admin_password, "ci": broker.ci_password}[user]
+def login(broker: Any, user: Login | str = "admin", **more: Any) -> Settings:
+    """Settings for `admin`, or for a user of the test."""
+    who = user if isinstance(user, Login) else admin_login(broker)
     usual: dict[str, Any] = {
         "instance": "kafka",
         "servers": (broker.bootstrap,),
         "protocol": "SASL_PLAINTEXT",
-        "mechanism": "PLAIN",
-        "username": user,
-        "password": password,
-        "principal": f"User:{user}",
+        "mechanism": who.mechanism,
+        "username": who.user,
+        "password": who.password,
+        "principal": who.principal,
     }
     given = {**usual, **more}
     hidden = None if given["password"] is None else Secret(given["password"])
     return Settings(**{**given, "password": hidden})
 
 
-def connect(broker: Any, user: str, **more: Any) -> KafkaSession:
-    """A session as one of the broker's two users."""
+def connect(broker: Any, user: Login | str = "admin", **more: Any) -> KafkaSession:
+    """A session as `admin`, or as a user of the test."""
     return open_session(login(broker, user, **more))
 
 
@@ -100,15 +101,15 @@ def eventually(question: Callable[[], T], wanted: Callable[[T], bool], patience:
     return answer
 
 
-def grant(broker: Any, kind: str, name: str, *operations: str) -> Callable[[], None]:
-    """Allow `ci` these operations on `Topic` or `Cluster`; returns how to take them back."""
+def grant(broker: Any, user: Login, kind: str, name: str, *operations: str) -> Callable[[], None]:
+    """Allow a user these operations on `Topic` or `Cluster`; returns how to take them back."""
     admin = AdminClient(native_config(login(broker, "admin")))
     bindings = [
         AclBinding(
             {"Topic": ResourceType.TOPIC, "Cluster": ResourceType.BROKER}[kind],
             name,
             ResourcePatternType.LITERAL,
-            "User:ci",
+            user.principal,
             "*",
             AclOperation[operation],
             AclPermissionType.ALLOW,

@@ -10,6 +10,7 @@ import pytest
 
 from kafkaform_providers.kafka.session import KafkaSession
 
+from ..logins import Login
 from .cluster import connect
 
 
@@ -22,9 +23,9 @@ def admin(broker: Any) -> Iterator[KafkaSession]:
 
 
 @pytest.fixture
-def ci(broker: Any) -> Iterator[KafkaSession]:
-    """A session of the user without rights."""
-    session = connect(broker, "ci")
+def ci(broker: Any, stranger: Login) -> Iterator[KafkaSession]:
+    """A session of this test's user without rights."""
+    session = connect(broker, stranger)
     yield session
     session.close()
 

@@ -10,16 +10,10 @@ from typing import Any
 
 from confluent_kafka.admin import (
     AclBinding,
-    AclBindingFilter,
     AclOperation,
     AclPermissionType,
-    AdminClient,
     ResourcePatternType,
     ResourceType,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialDeletion,
-    UserScramCredentialUpsertion,
 )
 from kafka.protocol.admin import AlterClientQuotasRequest
 
@@ -27,17 +21,17 @@ from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.value import FrozenMap
 from kafkaform_providers.kafka import quotas
-from kafkaform_providers.kafka.connect import native_config, pure_config
+from kafkaform_providers.kafka.connect import pure_config
 from kafkaform_providers.kafka.session import KafkaSession, open_session
 from kafkaform_providers.kafka.settings import Settings
 from kafkaform_providers.kafka.wire.client import Wire
 from kafkaform_providers.kafka.wire.quotas import QuotaRow, describe_quotas
 
+from ..logins import admin_login, new_login, open_client
 from .cluster import eventually, login
 
 Entity = Mapping[str, str | None]
 Values = Mapping[str, float]
-PASSWORD = "quota-test"
 PATIENCE = 10.0
 
 
@@ -93,28 +87,21 @@ def limits(broker: Any) -> Iterator[Limits]:
 
 
 @contextmanager
-def account(broker: Any, name: str, on_cluster: str = "ALL") -> Iterator[Settings]:
+def account(
+    broker: Any, name: str, on_cluster: str = "ALL", password: str = ""
+) -> Iterator[Settings]:
     """The login of a new user, who may do this with the cluster and everything with topics whose
     names begin with his."""
-    client = AdminClient(native_config(login(broker, "admin")))
-    scram = ScramMechanism.SCRAM_SHA_256
-    info = ScramCredentialInfo(scram, 4096)
-    made = UserScramCredentialUpsertion(name, info, PASSWORD.encode())
-    _done(client.alter_user_scram_credentials([made]))
+    client = open_client(broker, admin_login(broker))
     cluster = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL)
     topics = (ResourceType.TOPIC, name, ResourcePatternType.PREFIXED)
     rights = ((cluster, AclOperation[on_cluster]), (topics, AclOperation.ALL))
     allow = AclPermissionType.ALLOW
-    _done(
-        client.create_acls([AclBinding(*w, f"User:{name}", "*", what, allow) for w, what in rights])
-    )
-    settings: dict[str, Any] = {"username": name, "principal": f"User:{name}"}
-    secret: dict[str, Any] = {"mechanism": "SCRAM-SHA-256", "password": PASSWORD}
-    yield login(broker, "admin", **settings, **secret)
-    everything = (ResourceType.ANY, None, ResourcePatternType.ANY)
-    mine = (f"User:{name}", None, AclOperation.ANY, AclPermissionType.ANY)
-    _done(client.delete_acls([AclBindingFilter(*everything, *mine)]))
-    _done(client.alter_user_scram_credentials([UserScramCredentialDeletion(name, scram)]))
+    with new_login(broker, name, password) as user:
+        given = [AclBinding(*w, user.principal, "*", what, allow) for w, what in rights]
+        for future in client.create_acls(given).values():
+            future.result(PATIENCE)
+        yield login(broker, user)
 
 
 @contextmanager
@@ -141,8 +128,3 @@ def connected(settings: Settings) -> KafkaSession:
         except ConnectError:
             assert time.monotonic() < deadline, "the broker does not get to know the user"
             time.sleep(0.1)
-
-
-def _done(futures: Mapping[Any, Any]) -> None:
-    for future in futures.values():
-        future.result(PATIENCE)

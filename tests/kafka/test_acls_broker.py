@@ -11,13 +11,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialUpsertion,
 )
 
 from kafkaform.core.change import Action, Change, Outcome, OutcomeStatus
-from kafkaform.core.errors import ConnectError, KafkaformError
+from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import (
     Absent,
     CoverageKind,
@@ -38,6 +35,8 @@ from kafkaform_providers.kafka.settings import Settings
 from kafkaform_providers.kafka.wire.acls import AclRow, AclRows, create_acls
 from kafkaform_providers.kafka.wire.topics import list_topics
 
+from ..conftest import Broker
+from ..logins import Login, new_login
 from . import cluster
 from .cluster import apply, eventually, login, new, preflight
 from .terraform import BLOCK, desired
@@ -153,9 +152,9 @@ def test_one_bad_rule_leaves_the_others_alone(admin: KafkaSession, prefix: str) 
     drop(admin, rule(prefix), rule(prefix, operation="Write"))
 
 
-def test_who_may_not_look_is_told_so(ci: KafkaSession, prefix: str) -> None:
+def test_who_may_not_look_is_told_so(ci: KafkaSession, stranger: Login, prefix: str) -> None:
     """Nothing is ever absent for somebody who may not see ACLs, one's own included."""
-    (few,) = reads(ci, [rule("ci")])
+    (few,) = reads(ci, [rule(stranger.user)])
     many = reads(ci, [rule(f"{prefix}{n}") for n in range(20)])
     for reading in (few, *many):
         assert isinstance(reading, Hidden) and reading.right == "Describe on Cluster"
@@ -251,24 +250,16 @@ def test_a_data_source_lists_and_filters(admin: KafkaSession, prefix: str) -> No
 
 
 @pytest.fixture
-def user(broker: Any, prefix: str) -> Settings:
+def broker(exclusive_broker: Broker) -> Broker:
+    """Wildcards and ACLs on the Cluster concern more than one test's names."""
+    return exclusive_broker
+
+
+@pytest.fixture
+def user(broker: Any, prefix: str) -> Iterator[Settings]:
     """A user of this test's own, without rights."""
-    password = f"{prefix}-password"
-    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
-    credential = UserScramCredentialUpsertion(prefix, info, password.encode())
-    client = AdminClient(native_config(login(broker, "admin")))
-    (made,) = client.alter_user_scram_credentials([credential]).values()
-    made.result(10)
-    settings = login(
-        broker,
-        "ci",
-        username=prefix,
-        password=password,
-        mechanism="SCRAM-SHA-256",
-        principal=f"User:{prefix}",
-    )
-    eventually(lambda: works(lambda: open_session(settings).close(), ConnectError), bool)
-    return settings
+    with new_login(broker, prefix) as made:
+        yield login(broker, made)
 
 
 @contextmanager

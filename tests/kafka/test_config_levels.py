@@ -33,6 +33,7 @@ from kafkaform_providers.kafka.session import KafkaSession
 from kafkaform_providers.kafka.wire.client import Unsupported
 from kafkaform_providers.kafka.wire.configs import alter_configs
 
+from ..conftest import Broker
 from .cluster import apply, batches, eventually, preflight, read
 from .config_changes import PASSWORD, declared, planned
 from .quota_user import account, connected
@@ -62,6 +63,12 @@ def send(session: KafkaSession, change: Change) -> None:
     """Apply with the broker's consent first."""
     assert [verdict.fault for verdict in preflight(session, change)] == [None]
     assert [o.status for o in apply(session, change)] == [OutcomeStatus.APPLIED]
+
+
+@pytest.fixture
+def broker(exclusive_broker: Broker) -> Broker:
+    """A broker and the cluster have one set of configs."""
+    return exclusive_broker
 
 
 @pytest.fixture

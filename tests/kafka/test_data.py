@@ -11,6 +11,7 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform_providers.kafka.session import KafkaSession
 
+from ..logins import Login
 from .cluster import apply, eventually, grant, new
 
 
@@ -44,10 +45,10 @@ def listed(session: KafkaSession, pattern: str, wanted: list[str]) -> FrozenMap:
 
 
 @pytest.fixture
-def allowed(broker: Any) -> Any:
-    """Grants rights on a topic to `ci` until the end of the test."""
+def allowed(broker: Any, stranger: Login) -> Any:
+    """Grants the user without rights some on a topic until the end of the test."""
     undo: list[Callable[[], None]] = []
-    yield lambda name, *operations: undo.append(grant(broker, "Topic", name, *operations))
+    yield lambda name, *operations: undo.append(grant(broker, stranger, "Topic", name, *operations))
     for revoke in undo:
         revoke()
 

@@ -8,29 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import (
-    AdminClient,
-    ScramCredentialInfo,
-    ScramMechanism,
-    UserScramCredentialDeletion,
-    UserScramCredentialUpsertion,
-)
 from kafka import errors as kafka_errors
 from kafka.protocol import admin as admin_requests
 from kafka.protocol import metadata as metadata_requests
 
 from kafkaform import sandbox
-from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import FaultClass
 from kafkaform.sandbox import jars
-from kafkaform_providers.kafka.connect import native_config
 from kafkaform_providers.kafka.error_causes import CAUSES
 from kafkaform_providers.kafka.error_codes import CODES
 from kafkaform_providers.kafka.faults import SINCE, fault_of
 from kafkaform_providers.kafka.session import KafkaSession
 
+from ..logins import new_login
 from .classfile import enum_names
-from .cluster import apply, connect, eventually, login, new, read
+from .cluster import apply, connect, eventually, new, read
 from .quota_user import account, limits, opened
 
 _D, _N, _A = FaultClass.DEFINITE, FaultClass.NOT_APPLIED, FaultClass.AMBIGUOUS
@@ -371,27 +363,10 @@ def live(broker: sandbox.Sandbox) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def nobody(broker: sandbox.Sandbox) -> Iterator[KafkaSession]:
     """A session of a user of this file alone, whom no other test gives a right."""
-    name = f"nobody-{uuid.uuid4().hex[:8]}"
-    client = AdminClient(native_config(login(broker, "admin")))
-    scram = ScramMechanism.SCRAM_SHA_256
-    info = ScramCredentialInfo(scram, 4096)
-    made = UserScramCredentialUpsertion(name, info, b"no rights at all")
-    client.alter_user_scram_credentials([made])[name].result(PATIENCE)
-    secret = {"mechanism": "SCRAM-SHA-256", "password": "no rights at all"}
-    session = eventually(lambda: _session(broker, name, secret), lambda found: found is not None)
-    assert session is not None
-    yield session
-    session.close()
-    gone = UserScramCredentialDeletion(name, scram)
-    client.alter_user_scram_credentials([gone])[name].result(PATIENCE)
-
-
-def _session(broker: Any, name: str, secret: dict[str, str]) -> KafkaSession | None:
-    """A session; None as long as the broker does not know the user."""
-    try:
-        return connect(broker, "ci", username=name, principal=f"User:{name}", **secret)
-    except ConnectError:
-        return None
+    with new_login(broker) as user:
+        session = connect(broker, user)
+        yield session
+        session.close()
 
 
 def filled(value: Any, name: str) -> Any:

@@ -8,10 +8,9 @@ import pytest
 
 from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.value import FrozenMap
-from kafkaform.provider.registry import Registry
 from kafkaform.provider.workbench import Bench
 from kafkaform_providers.kafka import topics
-from tests.provider.topic_systems import RealSystem, SimulatedSystem
+from tests.provider.topic_systems import RealSystem, SimulatedSystem, real_system
 
 from .terraform import BLOCK, desired
 
@@ -38,7 +37,7 @@ def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     if request.param == "memory":
         system: RealSystem | SimulatedSystem = SimulatedSystem(brokers=3)
     else:
-        system = RealSystem(request.getfixturevalue("broker"), Registry().load("kafka"))
+        system = real_system(*map(request.getfixturevalue, ("broker", "stranger")))
     with Bench(system) as bench:
         yield bench
 

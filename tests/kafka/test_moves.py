@@ -13,6 +13,7 @@ from kafkaform_providers.kafka import moves, topics
 from kafkaform_providers.kafka.session import KafkaSession
 from kafkaform_providers.kafka.sizes import parse_size, size_text
 
+from ..logins import Login
 from .changes import FACTS, change, facts, topic
 from .cluster import apply, eventually, grant, new, read
 
@@ -118,11 +119,11 @@ def test_sizes_are_written() -> None:
 
 
 def test_without_the_right_it_is_said_that_moves_are_unknown(
-    broker: Any, admin: KafkaSession, ci: KafkaSession, prefix: str
+    broker: Any, admin: KafkaSession, ci: KafkaSession, stranger: Login, prefix: str
 ) -> None:
     """The list of moves needs Describe on Cluster; nobody guesses."""
     apply(admin, new(prefix))
-    revoke = grant(broker, "Topic", prefix, "DESCRIBE", "DESCRIBE_CONFIGS")
+    revoke = grant(broker, stranger, "Topic", prefix, "DESCRIBE", "DESCRIBE_CONFIGS")
     try:
         seen = eventually(lambda: read(ci, prefix), lambda r: isinstance(r, Observed))
         assert isinstance(seen, Observed) and seen.moving is None

@@ -18,6 +18,7 @@ from kafkaform_providers.kafka.provider import PROVIDER
 from kafkaform_providers.kafka.session import KafkaSession
 from kafkaform_providers.kafka.wire.client import Wire
 
+from ..logins import Login
 from .changes import change, facts, topic
 from .cluster import apply, batches, connect, eventually, grant, login, new, read
 
@@ -112,7 +113,7 @@ def steps_of(session: KafkaSession, *changes: Change) -> list[Step]:
 
 
 def test_a_broker_tells_which_rights_are_missing(
-    broker: Any, admin: KafkaSession, ci: KafkaSession, prefix: str
+    broker: Any, admin: KafkaSession, ci: KafkaSession, stranger: Login, prefix: str
 ) -> None:
     """As the super user nothing; as a user who may only look, every step of the plan, the later
     ones too; with one right granted, one less."""
@@ -135,10 +136,10 @@ def test_a_broker_tells_which_rights_are_missing(
 
         return eventually(ask, lambda found: found == list(operations))
 
-    takes_back = [grant(broker, "Topic", name, "DESCRIBE")]
+    takes_back = [grant(broker, stranger, "Topic", name, "DESCRIBE")]
     try:
         lacking("Alter", "AlterConfigs", "Delete")
-        takes_back.append(grant(broker, "Topic", name, "ALTER"))
+        takes_back.append(grant(broker, stranger, "Topic", name, "ALTER"))
         lacking("AlterConfigs", "Delete")
     finally:
         for take_back in takes_back:

@@ -23,11 +23,13 @@ from confluent_kafka.admin import (
 )
 
 from kafkaform.core.errors import KafkaformError
+from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform_providers.kafka import publishing
 from kafkaform_providers.kafka.connect import native_config
 from kafkaform_providers.kafka.publishing import Entry, Published, publish
 
+from ..logins import Login, admin_login
 from .cluster import eventually, grant, login
 
 SECONDS = 20.0
@@ -58,23 +60,25 @@ class Shelf:
         return len(found.partitions) if found else 0
 
     def publish(
-        self, entries: Sequence[Entry] | Iterator[Entry], key: str = LINEAGE, user: str = "admin"
+        self,
+        entries: Sequence[Entry] | Iterator[Entry],
+        key: str = LINEAGE,
+        user: Login | None = None,
     ) -> Published:
         config, secrets = self.connection(user)
         return publish("kafka", config, secrets, self.name, key, iter(entries))
 
-    def connection(self, user: str) -> tuple[FrozenMap, Any]:
-        password = SecretRef("env", "PASSWORD")
+    def connection(self, user: Login | None) -> tuple[FrozenMap, Any]:
+        who, password = user or admin_login(self.broker), SecretRef("env", "PASSWORD")
         config = FrozenMap(
             bootstrap_servers=(self.broker.bootstrap,),
             security_protocol="SASL_PLAINTEXT",
-            sasl_mechanism="PLAIN",
-            sasl_username=user,
+            sasl_mechanism=who.mechanism,
+            sasl_username=who.user,
             sasl_password=password,
             operation_timeout=5,
         )
-        hidden = login(self.broker, user).password
-        return config, {str(password): hidden}
+        return config, {str(password): Secret(who.password)}
 
     def values(self, key: str = LINEAGE) -> list[tuple[int, bytes]]:
         """(number in the header, value) of every record of the key, by partition and offset."""
@@ -165,7 +169,7 @@ from tests.kafka.test_publishing import Shelf, entries
 from types import SimpleNamespace
 
 bootstrap, password, topic = sys.argv[1], os.environ["PASSWORD"], sys.argv[2]
-broker = SimpleNamespace(bootstrap=bootstrap, admin_password=password, ci_password="")
+broker = SimpleNamespace(bootstrap=bootstrap, admin_password=password)
 
 def endless():
     for number in range(1, 1_000_000):
@@ -215,13 +219,13 @@ def test_a_topic_that_is_not_there(shelf: Shelf) -> None:
 @pytest.mark.parametrize(
     "rights", [(), ("DESCRIBE",), ("DESCRIBE", "READ"), ("DESCRIBE", "WRITE")], ids="-".join
 )
-def test_without_the_right(shelf: Shelf, rights: tuple[str, ...]) -> None:
+def test_without_the_right(shelf: Shelf, stranger: Login, rights: tuple[str, ...]) -> None:
     """Whichever right is missing, all three that it takes are named, and nothing arrives."""
     shelf.make()
     shelf.publish(entries(1))
-    revoke = grant(shelf.broker, "Topic", shelf.name, *rights) if rights else None
+    revoke = grant(shelf.broker, stranger, "Topic", shelf.name, *rights) if rights else None
     try:
-        said = refused(lambda: shelf.publish(entries(3), user="ci"))
+        said = refused(lambda: shelf.publish(entries(3), user=stranger))
     finally:
         if revoke:
             revoke()
@@ -229,22 +233,25 @@ def test_without_the_right(shelf: Shelf, rights: tuple[str, ...]) -> None:
     assert shelf.numbers() == [1]
 
 
-def test_three_rights_are_enough(shelf: Shelf) -> None:
+def test_three_rights_are_enough(shelf: Shelf, stranger: Login) -> None:
     """No right on a group, a transaction or the cluster is needed."""
     shelf.make()
-    revoke = grant(shelf.broker, "Topic", shelf.name, "DESCRIBE", "READ", "WRITE")
+    revoke = grant(shelf.broker, stranger, "Topic", shelf.name, "DESCRIBE", "READ", "WRITE")
     try:
-        eventually(lambda: _published(shelf, entries(3)), lambda done: isinstance(done, Published))
-        assert shelf.publish(entries(5), user="ci") == Published(3, 5)
+        eventually(
+            lambda: _published(shelf, stranger, entries(3)),
+            lambda done: isinstance(done, Published),
+        )
+        assert shelf.publish(entries(5), user=stranger) == Published(3, 5)
     finally:
         revoke()
     assert shelf.numbers() == upto(5)
 
 
-def _published(shelf: Shelf, given: Sequence[Entry]) -> Published | str:
+def _published(shelf: Shelf, stranger: Login, given: Sequence[Entry]) -> Published | str:
     """ACLs reach a broker a moment after they were made."""
     try:
-        return shelf.publish(given, user="ci")
+        return shelf.publish(given, user=stranger)
     except KafkaformError as error:
         return f"{error} {error.advice}"
 

@@ -30,12 +30,20 @@ from kafkaform_providers.kafka.wire.topics import create_topics
 from tests.model.engine import KAFKA, desired
 from tests.model.engine import topic as declared
 
+from ..conftest import Broker
+from ..logins import Login
 from .changes import change, topic
 from .cluster import apply, eventually, gone, login, new, preflight
 from .quota_user import Entity, Limits, account, limits, opened
 
 RATE = "controller_mutation_rate"
 OVER = "THROTTLING_QUOTA_EXCEEDED"
+
+
+@pytest.fixture
+def broker(exclusive_broker: Broker) -> Broker:
+    """Default quotas are everybody's who has none."""
+    return exclusive_broker
 
 
 @pytest.fixture
@@ -95,9 +103,9 @@ def test_a_limit_that_is_no_number_is_told_as_such(
     assert [row.entity for row in quota.rows()].count(entity) == 1
 
 
-def test_without_the_right_nothing_is_told(broker: Any, ci: KafkaSession) -> None:
+def test_without_the_right_nothing_is_told(broker: Any, ci: KafkaSession, stranger: Login) -> None:
     """A refusal is a fault that names the right, never an empty listing."""
-    wire = Wire(pure_config(login(broker, "ci")), 8)
+    wire = Wire(pure_config(login(broker, stranger)), 8)
     refused = describe_quotas(wire, 10)
     wire.close()
     assert (refused.code, refused.rows) == (31, ())

@@ -21,6 +21,7 @@ from kafkaform.core.resource import (
 from kafkaform_providers.kafka.session import KafkaSession
 from kafkaform_providers.kafka.wire.configs import describe_configs
 
+from ..logins import Login
 from .changes import change, topic
 from .cluster import (
     apply,
@@ -112,14 +113,14 @@ def test_a_recreated_topic_is_not_deleted(admin: KafkaSession, prefix: str) -> N
 
 
 def test_what_may_not_be_seen_is_hidden_and_never_absent(
-    broker: Any, admin: KafkaSession, ci: KafkaSession, prefix: str
+    broker: Any, admin: KafkaSession, ci: KafkaSession, stranger: Login, prefix: str
 ) -> None:
     """Without Describe nothing is known; without DescribeConfigs the whole is not."""
     (made,) = apply(admin, new(prefix))
     seen(admin, prefix)
     assert read(ci, prefix) == Hidden(_topic(prefix), f"Describe on Topic {prefix}")
     assert isinstance(read(ci, f"{prefix}-missing"), Hidden)
-    revoke = grant(broker, "Topic", prefix, "DESCRIBE")
+    revoke = grant(broker, stranger, "Topic", prefix, "DESCRIBE")
     found = eventually(
         lambda: read(ci, prefix),
         lambda r: r != Hidden(_topic(prefix), f"Describe on Topic {prefix}"),
@@ -137,7 +138,7 @@ def _topic(name: str) -> Identity:
 
 
 def test_a_missing_right_to_write_is_named_in_the_dry_run(
-    broker: Any, admin: KafkaSession, ci: KafkaSession, prefix: str
+    broker: Any, admin: KafkaSession, ci: KafkaSession, stranger: Login, prefix: str
 ) -> None:
     """Creates are refused by the broker, deletes by the rights that it reports."""
     (made,) = apply(admin, new(prefix))
@@ -146,7 +147,7 @@ def test_a_missing_right_to_write_is_named_in_the_dry_run(
     assert refused.fault is not None
     assert refused.fault.kind is FaultClass.PERMISSION
     assert f"Create on Topic {prefix}-new" in refused.fault.advice
-    revoke = grant(broker, "Topic", prefix, "DESCRIBE")
+    revoke = grant(broker, stranger, "Topic", prefix, "DESCRIBE")
     (verdict,) = eventually(
         lambda: preflight(ci, gone(prefix, made.incarnation)),
         lambda v: v[0].fault is not None and "Delete on Topic" in v[0].fault.advice,
@@ -160,10 +161,10 @@ def test_a_missing_right_to_write_is_named_in_the_dry_run(
 
 
 def test_a_creator_who_may_not_look_still_gets_the_id(
-    broker: Any, admin: KafkaSession, ci: KafkaSession, prefix: str
+    broker: Any, admin: KafkaSession, ci: KafkaSession, stranger: Login, prefix: str
 ) -> None:
     """Counts and configs come back only with DescribeConfigs, the topic id always."""
-    revoke = grant(broker, "Topic", prefix, "CREATE")
+    revoke = grant(broker, stranger, "Topic", prefix, "CREATE")
     (made,) = eventually(
         lambda: apply(ci, new(prefix)), lambda found: found[0].status is OutcomeStatus.APPLIED
     )

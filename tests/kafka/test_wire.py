@@ -17,6 +17,7 @@ from kafkaform_providers.kafka.wire.answers import Answers
 from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent, Wire, _connection
 from kafkaform_providers.kafka.wire.ids import id_text, parse_id
 
+from ..logins import Login
 from .cluster import eventually, login
 
 TIMEOUT = 20.0
@@ -31,9 +32,9 @@ def wire(broker: Any) -> Iterator[Wire]:
 
 
 @pytest.fixture
-def hidden(broker: Any) -> Iterator[Wire]:
+def hidden(broker: Any, stranger: Login) -> Iterator[Wire]:
     """A raw connection of the user without rights."""
-    opened = Wire(pure_config(login(broker, "ci")), 8)
+    opened = Wire(pure_config(login(broker, stranger)), 8)
     yield opened
     opened.close()
 

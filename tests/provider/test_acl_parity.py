@@ -13,12 +13,13 @@ from kafkaform.core.clock import Clock
 from kafkaform.core.resource import Depth, Hidden, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Session
-from kafkaform.provider.registry import Registry
 from kafkaform.provider.workbench import INSTANCE
 from kafkaform_providers.kafka import acls
 from kafkaform_providers.kafka.acls import Acl
 
-from .topic_systems import RealSystem, SimulatedSystem
+from ..conftest import Broker
+from ..logins import Login
+from .topic_systems import RealSystem, SimulatedSystem, real_system
 
 PATIENCE, SETTLE = 15.0, 0.2
 """Seconds: for which a broker may be behind, and between two looks."""
@@ -125,8 +126,8 @@ def forbidden(system: System, name: str) -> Line:
 
 
 @pytest.fixture
-def real(request: pytest.FixtureRequest) -> RealSystem:
-    return RealSystem(request.getfixturevalue("broker"), Registry().load("kafka"))
+def real(broker: Broker, stranger: Login) -> RealSystem:
+    return real_system(broker, stranger)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)

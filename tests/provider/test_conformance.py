@@ -26,12 +26,13 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider import conformance, queries
 from kafkaform.provider.conformance import CHECKS, Check
 from kafkaform.provider.contract import Secrets, Session
-from kafkaform.provider.registry import Registry
 from kafkaform.provider.workbench import Fixture, Violation
 from kafkaform_providers.kafka.config_keys import TOPIC_KEYS
 from kafkaform_providers.kafka.memory.defaults import TOPIC_DEFAULTS
 
-from .topic_systems import RealSystem, SimulatedSystem
+from ..conftest import Broker
+from ..logins import Login
+from .topic_systems import SimulatedSystem, real_system
 
 SYSTEMS = ("memory", "memory-lagging", "broker")
 
@@ -40,8 +41,7 @@ SYSTEMS = ("memory", "memory-lagging", "broker")
 def system(request: pytest.FixtureRequest) -> Fixture:
     """One of the systems; the real one is the session's sandbox."""
     if request.param == "broker":
-        broker = request.getfixturevalue("broker")
-        return RealSystem(broker, Registry().load("kafka"))
+        return real_system(*map(request.getfixturevalue, ("broker", "stranger")))
     lagging = request.param == "memory-lagging"
     return SimulatedSystem(brokers=3, lag=2) if lagging else SimulatedSystem()
 
@@ -202,9 +202,9 @@ def test_the_suite_is_complete() -> None:
     assert written == {check.__name__ for check in CHECKS} | {conformance.fitting.__name__}
 
 
-def test_simulated_defaults_are_a_real_brokers(request: pytest.FixtureRequest) -> None:
+def test_simulated_defaults_are_a_real_brokers(broker: Broker, stranger: Login) -> None:
     """What a topic inherits in the simulated cluster is what it inherits from a real broker."""
-    real = RealSystem(request.getfixturevalue("broker"), Registry().load("kafka"))
+    real = real_system(broker, stranger)
     attributes = real.fresh(EMPTY)
     real.make(attributes)
     effective = real.effective_configs(attributes)

@@ -6,11 +6,10 @@ import pytest
 
 from kafkaform.core.dataclass import replace
 from kafkaform.provider.conformance import CHECKS, Check, fitting
-from kafkaform.provider.registry import Registry
 from kafkaform.provider.workbench import Violation
 
 from .kind_systems import ALWAYS, SAMPLES, KindSystem, System
-from .topic_systems import RealSystem, SimulatedSystem
+from .topic_systems import SimulatedSystem, real_system
 
 CASES = [
     pytest.param(kind, check, id=f"{kind}-{check.__name__}")
@@ -24,7 +23,7 @@ CASES = [
 def system(request: pytest.FixtureRequest) -> System:
     """One of the systems; the real one is the session's sandbox."""
     if request.param == "broker":
-        return RealSystem(request.getfixturevalue("broker"), Registry().load("kafka"))
+        return real_system(*map(request.getfixturevalue, ("broker", "stranger")))
     lagging = request.param == "memory-lagging"
     return SimulatedSystem(brokers=3, lag=2) if lagging else SimulatedSystem()
 

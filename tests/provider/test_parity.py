@@ -10,10 +10,11 @@ import pytest
 from kafkaform.core.change import Action, Step
 from kafkaform.core.resource import Observed
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.provider.registry import Registry
 from kafkaform.provider.workbench import Bench, Fixture
 
-from .topic_systems import RealSystem, SimulatedSystem, config, partitions
+from ..conftest import Broker
+from ..logins import Login
+from .topic_systems import RealSystem, SimulatedSystem, config, partitions, real_system
 
 SETTLE = 0.1
 """Seconds for which a broker may be behind before a dry run reads it."""
@@ -163,9 +164,9 @@ def forbidden(fixture: Fixture, prefix: str) -> list[list[tuple[str, ...]]]:
 
 
 @pytest.fixture
-def real(request: pytest.FixtureRequest) -> RealSystem:
+def real(broker: Broker, stranger: Login) -> RealSystem:
     """The session's sandbox."""
-    return RealSystem(request.getfixturevalue("broker"), Registry().load("kafka"))
+    return real_system(broker, stranger)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.__name__)

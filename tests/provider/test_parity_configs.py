@@ -24,6 +24,8 @@ from tests.kafka.changes import FACTS
 from tests.kafka.cluster import connect
 from tests.kafka.config_changes import PASSWORD, declared, planned
 
+from ..logins import Login
+
 SECRETS = {str(PASSWORD): Secret("parity")}
 SEEN_SECONDS = 0.3
 """For which a broker may be behind before it is read."""
@@ -151,6 +153,12 @@ def shown(session: Session, script: Script) -> list[object]:
 
 
 @pytest.fixture
+def broker(exclusive_broker: Broker) -> Broker:
+    """A broker and the cluster have one set of configs."""
+    return exclusive_broker
+
+
+@pytest.fixture
 def simulated() -> Session:
     """A cluster with one broker and eligible leader replicas, as the sandbox is."""
     cluster = SimulatedCluster(brokers=1)
@@ -187,12 +195,14 @@ def test_both_answer_and_show_the_same(
 @pytest.mark.parametrize(
     ("scope", "key"), [(BROKER, "1"), (DEFAULTS, "default"), (GROUP, "g"), (METRICS, "m")]
 )
-def test_who_may_not_is_told_the_same(broker: Broker, scope: Scope, key: str) -> None:
+def test_who_may_not_is_told_the_same(
+    broker: Broker, stranger: Login, scope: Scope, key: str
+) -> None:
     """Without rights nothing is shown and nothing is done, and the missing right is named."""
     cluster = SimulatedCluster(brokers=1)
-    cluster.grant("ci")
-    there = connect(broker, "ci")
-    both = [MemoryProvider(cluster, "ci").open("kafka", EMPTY, {}), there]
+    cluster.grant("stranger")
+    there = connect(broker, stranger)
+    both = [MemoryProvider(cluster, "stranger").open("kafka", EMPTY, {}), there]
     identity = Identity("kafka", scope.kind, key)
     put = {"interval.ms": "5000"} if scope is METRICS else {"background.threads": "12"}
     if scope is GROUP:

@@ -24,6 +24,8 @@ from tests.kafka import test_scram as login
 from tests.kafka.changes import FACTS
 from tests.kafka.cluster import connect
 
+from ..logins import Login
+
 SHA_256, SHA_512 = scram.MECHANISMS
 SECRETS = {str(login.SECRET): Secret("parity")}
 SEEN_SECONDS = 0.3
@@ -79,6 +81,12 @@ SCRIPTS = {"quotas": quota_script, "logins": login_script}
 
 
 @pytest.fixture
+def broker(exclusive_broker: Broker) -> Broker:
+    """A quota of an address is everybody's who comes from there."""
+    return exclusive_broker
+
+
+@pytest.fixture
 def real(broker: Broker) -> Iterator[Session]:
     session = connect(broker, "admin")
     yield session
@@ -116,13 +124,13 @@ def test_the_simulated_cluster_answers_like_a_real_one(what: str, real: Session)
 
 
 @pytest.mark.parametrize("what", SCRIPTS)
-def test_without_rights_both_refuse_alike(what: str, broker: Broker) -> None:
+def test_without_rights_both_refuse_alike(what: str, broker: Broker, stranger: Login) -> None:
     """Nothing is told and nothing is done, under the same names."""
     script = SCRIPTS[what]("parity-nobody")[:1]
     cluster = SimulatedCluster()
     cluster.grant("nobody")
     simulated = MemoryProvider(cluster, "nobody").open("kafka", EMPTY, {})
-    ci = connect(broker, "ci")
+    ci = connect(broker, stranger)
     answers = [play(session, script, wait=0) for session in (simulated, ci)]
     dry = [
         [

@@ -14,9 +14,12 @@ from kafkaform.core.resource import FaultClass
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.provider import contract
+from kafkaform.provider.registry import Registry
 from kafkaform.provider.workbench import INSTANCE, About, Edit, Question
 from kafkaform_providers.kafka import data, topics
 from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
+
+from ..logins import Login, admin_login, open_client
 
 CLIENT: Any = confluent_kafka.admin
 """The library has no types that a checker accepts."""
@@ -26,10 +29,7 @@ class Broker(Protocol):
     """The running sandbox that the session-wide fixture `broker` provides."""
 
     bootstrap: str
-    admin_user: str
     admin_password: str
-    ci_user: str
-    ci_password: str
 
 
 def config(**values: str) -> FrozenMap:
@@ -167,38 +167,31 @@ class SimulatedSystem(TopicSystem):
 
 
 class RealSystem(TopicSystem):
-    """A real cluster; another client than the provider's plays the outside world."""
+    """A real cluster; another client than the provider's plays the outside world. stranger: a user
+    without rights."""
 
-    def __init__(self, broker: Broker, provider: contract.Provider) -> None:
+    def __init__(self, broker: Broker, stranger: Login, provider: contract.Provider) -> None:
         self.broker = broker
+        self.stranger = stranger
         self.provider = provider
         self.clock: Clock = SystemClock()
-        self._admin = CLIENT.AdminClient(
-            {
-                "bootstrap.servers": broker.bootstrap,
-                "security.protocol": "SASL_PLAINTEXT",
-                "sasl.mechanism": "PLAIN",
-                "sasl.username": broker.admin_user,
-                "sasl.password": broker.admin_password,
-            }
-        )
+        self._admin = open_client(broker, admin_login(broker))
 
     def open(self, *, privileged: bool) -> contract.Session:
         broker = self.broker
-        login = (broker.admin_user, broker.admin_password)
-        user, password = login if privileged else (broker.ci_user, broker.ci_password)
+        who = admin_login(broker) if privileged else self.stranger
         secret = SecretRef("env", "CONFORMANCE_PASSWORD")
         block = FrozenMap(
             {
                 "bootstrap_servers": tuple(broker.bootstrap.split(",")),
                 "security_protocol": "SASL_PLAINTEXT",
-                "sasl_mechanism": "PLAIN",
-                "sasl_username": user,
+                "sasl_mechanism": who.mechanism,
+                "sasl_username": who.user,
                 "sasl_password": secret,
                 "operation_timeout": "5s",
             }
         )
-        return self.provider.open(INSTANCE, block, {str(secret): Secret(password)})
+        return self.provider.open(INSTANCE, block, {str(secret): Secret(who.password)})
 
     def make(self, attributes: FrozenMap) -> None:
         topic = CLIENT.NewTopic(
@@ -240,3 +233,8 @@ class RealSystem(TopicSystem):
 def _settle(futures: Mapping[Any, Any]) -> None:
     for future in futures.values():
         future.result(30)
+
+
+def real_system(broker: Broker, stranger: Login) -> RealSystem:
+    """The run's broker, and a user of this test without rights."""
+    return RealSystem(broker, stranger, Registry().load("kafka"))
