@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ..conftest import Broker
 from ..logins import Login
 from .folder import LOG, STATE, Folder
 from .mongeys import PASSWORDS, made_by_terraform
 
 OUT = "imported.kf.hcl"
+
+
+@pytest.fixture
+def broker(exclusive_broker: Broker) -> Broker:
+    """What Terraform made has a quota of an address, of which there is one."""
+    return exclusive_broker
 
 
 def test_a_live_cluster_becomes_configuration(folder: Folder) -> None:

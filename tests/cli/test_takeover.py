@@ -13,11 +13,18 @@ from kafkaform_providers.kafka.connect import pure_config
 from kafkaform_providers.kafka.wire.client import NotSent, Wire
 from tests.kafka.cluster import login
 
+from ..conftest import Broker
 from .folder import Folder
 from .mongeys import PASSWORDS, SOURCE, acls, made_by_terraform, topics
 
 OBJECTS = {"topics": 5, "acls": 9, "quotas": 4, "users": 2}
 TOTAL = sum(OBJECTS.values())
+
+
+@pytest.fixture
+def broker(exclusive_broker: Broker) -> Broker:
+    """What Terraform made has a quota of an address, of which there is one."""
+    return exclusive_broker
 
 
 @pytest.fixture

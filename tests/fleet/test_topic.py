@@ -23,6 +23,7 @@ from kafkaform_providers.kafka.connect import native_config
 
 from ..cli.folder import LOG, Folder
 from ..kafka.cluster import login
+from ..logins import Login
 from .copied import SETTINGS, Copy
 from .landings import Landing, collected, log, step
 
@@ -279,7 +280,9 @@ def test_a_piece_ends_where_the_next_begins(copy: Copy, monkeypatch: pytest.Monk
     assert reader.latestOffset(end, ReadAllAvailable()) == end
 
 
-def test_what_cannot_be_read_is_told(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_read_is_told(
+    copy: Copy, stranger: Login, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Records that were deleted before they were read, a topic that there is not, one that may not
     be read, and brokers that nobody has named."""
     from kafkaform.fleet.topicsource import Reader, TopicUnreadable
@@ -295,7 +298,7 @@ def test_what_cannot_be_read_is_told(copy: Copy, monkeypatch: pytest.MonkeyPatch
     assert list(reader.partitions(end, end)) == []
     with pytest.raises(TopicUnreadable, match="no-such-topic.*Unknown topic"):
         Reader("no-such-topic").initialOffset()
-    monkeypatch.setenv(SETTINGS, json.dumps(native_config(login(copy.broker, "ci"))))
+    monkeypatch.setenv(SETTINGS, json.dumps(native_config(login(copy.broker, stranger))))
     with pytest.raises(TopicUnreadable, match="uthoriz"):
         reader.initialOffset()
     monkeypatch.delenv(SETTINGS)

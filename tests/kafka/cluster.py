@@ -35,6 +35,7 @@ T = TypeVar("T")
 
 def login(broker: Any, user: Login | str = "admin", **more: Any) -> Settings:
     """Settings for `admin`, or for a user of the test."""
+    assert isinstance(user, Login) or user == "admin", user
     who = user if isinstance(user, Login) else admin_login(broker)
     usual: dict[str, Any] = {
         "instance": "kafka",
