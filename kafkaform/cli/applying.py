@@ -97,7 +97,7 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
         loaded = space.backend.load()
         before = loaded.state or first_state(space.sink)
         found = read_log(space.sink, loaded.state)
-        refuse_lost_state(loaded.state, found, space.sink)
+        refuse_lost_state(loaded.state, found, space)
         lineage = before.lineage or str(uuid.uuid4())
         state = replace(before, lineage=lineage, kafkaform_version=__version__)
         journal = Journal(space.sink, space.clock, run, who(), state.lineage)
@@ -259,7 +259,7 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
     written = {step_id: outcome.incarnation for step_id, outcome in done.items()}
     todo = [c for c in plan.effective if not c.steps or any(s.id not in done for s in c.steps)]
     if scene.ask.make is None:  # who named the object himself needs no record of it
-        refuse_unproven_deletes(todo, state, scene.found)
+        refuse_unproven_deletes(todo, state, scene.found, sessions)
     refuse_if_stale(todo, sessions, scene.space.types, state, written)
     facts = {instance: session.facts for instance, session in sessions.items()}
     world = {instance: InstanceWorld(fact, {}) for instance, fact in facts.items()}

@@ -96,6 +96,10 @@ class MemoryBackend:
     def location(self) -> str:
         return "memory"
 
+    @property
+    def earlier(self) -> str:
+        return "earlier versions in memory"
+
     @contextmanager
     def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[Lease]:
         if self.held:

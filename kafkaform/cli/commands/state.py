@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ...apply.replay import replay
 from ...audit.event import Kind, state_body, timestamp
 from ...audit.journal import Journal
 from ...core.address import matches, parse_address
@@ -144,13 +145,18 @@ def _edit(
         loaded = store.backend.load()
         if loaded.state is None:
             raise UsageError("there is no state here", "Check the folder (-chdir) and --state.")
-        refuse_before_recovery(read_log(store.sink, loaded.state))
-        before, after = loaded.state, change(loaded.state)
+        found, version = read_log(store.sink, loaded.state), loaded.version
+        refuse_before_recovery(found, (Kind.STATE,))
+        before = loaded.state
+        if found.unsaved:  # an edit that was logged, and could not be saved
+            before = commit(before, with_head(replay(found, before).state, found.head))
+            version = store.backend.save(before, version)
+        after = change(before)
         journal = Journal(store.sink, clock, run, who(), before.lineage)
-        body = state_body(before.serial + 1, loaded.version or "", command, touched(before, after))
+        body = state_body(before.serial + 1, version or "", command, touched(before, after))
         record = journal.write(Kind.STATE, body)
         anchored = with_head(after, Head(record.seq, record.hash))
-        store.backend.save(commit(before, anchored), loaded.version)
+        store.backend.save(commit(before, anchored), version)
 
 
 def row_lines(row: Row) -> Iterator[str]:

@@ -48,6 +48,10 @@ class LocalBackend:
         return str(self.path)
 
     @property
+    def earlier(self) -> str:
+        return str(self._folder / "backups")
+
+    @property
     def _folder(self) -> Path:
         return self.path.parent / ".kafkaform"
 
@@ -246,12 +250,16 @@ def _version(serial: int, data: bytes) -> str:
 
 
 def _sound(backups: Iterable[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
-    """Those that can be used, each with how new it is: the record that it follows from, and its
-    serial, which begins anew where a state was built from its log."""
+    """Those that can be used, each with how new it is."""
     for path in backups:
         with contextlib.suppress(OSError, StorageError):
-            state = decode(files.read(path), str(path))
-            yield path, (state.audit_head.seq if state.audit_head else 0, state.serial)
+            yield path, age(decode(files.read(path), str(path)))
+
+
+def age(state: State) -> tuple[int, int]:
+    """How new a state is: the record that it follows from, and its serial, which begins anew
+    where a state was built from its log."""
+    return (state.audit_head.seq if state.audit_head else 0, state.serial)
 
 
 def _serial(backup: Path) -> int:
