@@ -31,7 +31,6 @@ from ..audit.event import (
     verify_body,
 )
 from ..audit.index import Index
-from ..audit.journal import Journal
 from ..core.change import Change, Outcome, OutcomeStatus, Verdict
 from ..core.clock import Clock
 from ..core.dataclass import replace
@@ -68,9 +67,10 @@ from .workspace import (
     first_state,
     lock_info,
     new_run_id,
+    open_journal,
     read_log,
     refuse_lost_state,
-    who,
+    refuse_moved_on,
 )
 
 NAMED = 5
@@ -100,7 +100,7 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
         refuse_lost_state(loaded.state, found, space)
         lineage = before.lineage or str(uuid.uuid4())
         state = replace(before, lineage=lineage, kafkaform_version=__version__)
-        journal = Journal(space.sink, space.clock, run, who(), state.lineage)
+        journal = open_journal(space.sink, space.clock, run, state, found, lease)
         journal.mend()
         ledger = Ledger(space.backend, journal, state, loaded.version, found.obligations)
         with connected(space, state, found, ask.instance) as sessions:
@@ -153,7 +153,9 @@ def _recovered(
     _tell(screen, recovered.work)
     if recovered.open:
         raise _unresolved(recovered.open, found, ask.command)
-    return read_log(space.sink, ledger.state)
+    found = read_log(space.sink, ledger.state)
+    refuse_moved_on(ledger.journal, found)
+    return found
 
 
 def _unresolved(left: Sequence[Result], found: Index, command: str) -> OutcomeUnknown:

@@ -54,12 +54,12 @@ def push(source: Store, target: Store, clock: Clock, timeout: float, *, force: b
     Raises UsageError for another state, Locked, StorageError.
     """
     state, info = _state(source), _info(PUSHED, clock)
-    with target.backend.lock(info, timeout, clock):
+    with target.backend.lock(info, timeout, clock) as lease:
         target.backend.check_writable()
         loaded = target.backend.load()
         _refuse_other(state, loaded.state, target, force=force)
         _copy(source, target, *_end(target, loaded.state))
-        journal = Journal(target.sink, clock, info.run, who(), state.lineage)
+        journal = Journal(target.sink, clock, info.run, who(), state.lineage, lease.ensure)
         before = loaded.state or new_state(state.lineage)
         later = replace(before, serial=max(before.serial, state.serial))
         body = state_body(later.serial + 1, loaded.version or "", PUSHED, touched(before, state))
@@ -113,6 +113,7 @@ def _end(target: Store, saved: State | None) -> tuple[Head, Head]:
     they saved their state, and with them."""
     known = saved.audit_head.seq if saved and saved.audit_head else 0
     end = whole = GENESIS
+    target.sink.claim()
     for record in trusted(target.sink.lines(), target.sink.location):
         whole = Head(record.seq, record.hash)
         if not (is_push(record) and record.seq > known):

@@ -19,7 +19,8 @@ from pathlib import Path
 from ..apply.secrets import references, resolve
 from ..audit.chain import glances
 from ..audit.index import Index, index, instances_of
-from ..audit.sink import Sink
+from ..audit.journal import Journal
+from ..audit.sink import Sink, moved_on
 from ..core.clock import Clock, SystemClock
 from ..core.dataclass import dataclass
 from ..core.diagnostics import has_errors
@@ -28,7 +29,7 @@ from ..core.resource import Desired
 from ..core.value import FrozenMap, SecretRef
 from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..render.text import count
-from ..state.backend import Backend, LockInfo
+from ..state.backend import Backend, Lease, LockInfo
 from ..state.model import State, new_state
 from .configuration import Configuration, Inputs, read_configuration
 from .stores import open_store
@@ -153,6 +154,22 @@ def read_log(sink: Sink, state: State | None) -> Index:
             "apply --adopt '*'`; the cluster is not touched by that.",
         )
     return index(glances(sink.lines(), sink.location, head), head)
+
+
+def open_journal(
+    sink: Sink, clock: Clock, run: str, state: State, found: Index, lease: Lease
+) -> Journal:
+    """The log, to go on with. found: what was read of it just now. Raises Locked if it has gone on
+    since, StorageError."""
+    journal = Journal(sink, clock, run, who(), state.lineage, lease.ensure)
+    refuse_moved_on(journal, found)
+    return journal
+
+
+def refuse_moved_on(journal: Journal, found: Index) -> None:
+    """Raises Locked if what was read of the log is not all that this run will go on with."""
+    if journal.head != found.head:
+        raise moved_on(journal.sink.location)
 
 
 def refuse_lost_state(state: State | None, found: Index, space: Workspace) -> None:

@@ -113,6 +113,9 @@ class MemorySink:
     def last(self) -> bytes | None:
         return self.stored[-1] if self.stored else None
 
+    def claim(self) -> bytes | None:
+        return self.last()
+
     def pass_over_torn(self) -> None:
         """Half a line is all that can be torn here."""
 

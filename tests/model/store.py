@@ -183,6 +183,9 @@ class MemorySink:
     def last(self) -> bytes | None:
         return self.whole[-1] if self.whole else None
 
+    def claim(self) -> bytes | None:
+        return self.last()
+
     def pass_over_torn(self) -> None:
         """Half a line is all that can be torn here."""
 
