@@ -265,6 +265,13 @@ def torn_body(pieces: Iterable[Torn]) -> FrozenMap:
     return _body(torn=[{"file": p.file, "length": p.length, "sha256": p.sha256} for p in pieces])
 
 
+def fork_body(kept: Torn, records: int) -> FrozenMap:
+    """Two runs had written to the log at the same time: what one of them wrote follows, sealed
+    anew. kept: where the log as it was is kept; records: how many follow."""
+    whole = {"file": kept.file, "length": kept.length, "sha256": kept.sha256}
+    return _body(fork=whole, records=records)
+
+
 def obligation_body(subject: Subject, ticket: str, what: str) -> FrozenMap:
     """Work that outlives the run. ticket: the provider's name for it; what: `move` or
     `throttle`."""

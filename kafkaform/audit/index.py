@@ -247,7 +247,7 @@ class _Pass:
             self.outcomes[body["step"]] = record
         if body["outcome"] not in SUCCEEDED:
             return
-        self.origins.step(record.seq, identity_of(record), body)
+        self.origins.step(record.seq, record.time, identity_of(record), body)
         if record.seq > self.saved:
             self.unsaved.append(record)
 

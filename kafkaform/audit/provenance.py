@@ -38,16 +38,21 @@ class Origins:
     def __init__(self) -> None:
         self.scopes: dict[str, str] = {}
         self._held: dict[Identity, dict[str, tuple[int, Origin]]] = {}
+        self._ended: dict[tuple[Identity, str], str] = {}
 
-    def step(self, seq: int, identity: Identity, body: Mapping[str, Any]) -> None:
-        """A step was applied, or has started."""
+    def step(self, seq: int, time: str, identity: Identity, body: Mapping[str, Any]) -> None:
+        """A step was applied, or has started. time: of the record."""
         scope = body["scope_id"]
         self.scopes[identity.instance] = scope
         # Logs of before did not tell owners: a release cannot be seen in them.
         owners = body.get("owners")
         if body["action"] in ENDING or (owners is not None and not owners):
             self._held.get(identity, {}).pop(scope, None)
+            self._ended[identity, scope] = time
         elif body["action"] in MAKING or body["adopts"]:
+            was = body.get("forked")
+            if was and was["time"] < self._ended.get((identity, scope), ""):
+                return  # it was joined to the log later, and what it made had gone by then
             origin = Origin(identity, body["incarnation"], scope)
             self._held.setdefault(identity, {})[scope] = seq, origin
 

@@ -283,6 +283,19 @@ def test_an_object_has_one_origin(sink: MemorySink, log: Journal) -> None:
     assert list(read(sink).origins) == [again.seq]
 
 
+@pytest.mark.parametrize(("day", "proves"), [("2025-12-31", False), ("2026-01-02", True)])
+def test_what_was_joined_later_proves_by_its_own_time(
+    sink: MemorySink, log: Journal, day: str, proves: bool
+) -> None:
+    """A creation that another branch of the log tells of ends with a delete that came after it,
+    although it stands behind that; one that came after the delete is the origin."""
+    story.conclude(log, replace(ORDERS, action="delete", owners=()))
+    was = FrozenMap(seq=2, time=f"{day}T09:00:00.000000Z", hash="a" * 64)
+    body = event.outcome_body(ORDERS, "applied").with_items({"forked": was})
+    joined = log.write(Kind.OUTCOME, body)
+    assert set(read(sink).origins) == ({joined.seq} if proves else set())
+
+
 def test_what_nobody_owns_has_no_origin(sink: MemorySink, log: Journal) -> None:
     """`alter` makes objects that no block owns and no row records: nothing proves them ours."""
     story.conclude(log, replace(ORDERS, owners=()), incarnation="id-1")

@@ -82,10 +82,9 @@ def moments(folder: Path, said: Desired) -> list[Moment]:
     second = Second(where, folder)
     with watched(second):
         assert applied(where, said).code == 0
-    counted = [
+    return [
         (what, second.seen[: number + 1].count(what)) for number, what in enumerate(second.seen)
     ]
-    return counted
 
 
 def test_two_runs_after_the_lock_file_was_removed(tmp_path: Path) -> None:
@@ -94,7 +93,7 @@ def test_two_runs_after_the_lock_file_was_removed(tmp_path: Path) -> None:
     third run finds everything as it was wanted."""
     (tmp_path / "whole").mkdir()
     every = moments(tmp_path / "whole", SECOND)
-    wanted = world(_done(tmp_path / "wanted").cluster)
+    wanted = world(done(tmp_path / "wanted").cluster)
     assert len({what for what, _ in every}) == 5 and len(every) > 25
     for number, at in enumerate(every):
         folder = tmp_path / str(number)
@@ -110,17 +109,17 @@ def test_two_runs_after_the_lock_file_was_removed(tmp_path: Path) -> None:
         if at[0] != "before append":  # that one passed its check of the lock in the same moment
             assert len(list(where.sink.lines())) == second.behind, at
         assert applied(where, SECOND).code == 0, at
-        assert _alike(world(where.cluster), wanted), at
+        assert alike(world(where.cluster), wanted), at
         where.check_log()
         assert not where.index.open_intents and not where.index.unsaved
 
 
-def _done(folder: Path) -> House:
+def done(folder: Path) -> House:
     folder.mkdir()
     return lived(folder, [FIRST, SECOND])
 
 
-def _alike(one: Any, other: Any) -> bool:
+def alike(one: Any, other: Any) -> bool:
     """The same objects with the same attributes; their ids are drawn anew each time."""
     return {n: t.attributes for n, t in one.items()} == {n: t.attributes for n, t in other.items()}
 

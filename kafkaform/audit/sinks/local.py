@@ -13,7 +13,7 @@ import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -30,6 +30,7 @@ LONG = 1 << 20
 """Bytes from which on a line is not held."""
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 SMALLEST_ROOM = 1 << 20
+_NUMBERS = tuple(f".{number}" for number in range(1, 100))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +208,7 @@ class LocalSink:
     def _pieces(self, seq: int) -> list[Path]:
         """torn-SEQ, torn-SEQ.1, ...: more than one if the append of record SEQ, which was to
         tell of the first, was itself cut short."""
-        names = [f"torn-{seq}", *(f"torn-{seq}.{number}" for number in range(1, 100))]
+        names = [f"torn-{seq}{end}" for end in ("", *_NUMBERS)]
         return [path for path in map(self._folder.joinpath, names) if path.exists()]
 
     def _keep(self, torn: bytes, seq: int) -> None:
@@ -219,6 +220,33 @@ class LocalSink:
         _write_new(fresh, torn)
         fresh.replace(self._folder / name)
         _sync_folder(self._folder)
+
+    # ── what two runs left ──────────────────────────────────────────────────────────────
+
+    def keep_whole(self, name: str) -> Torn:
+        """Keep a copy of the log as it is, under this name or one like it."""
+        with self._explained("cannot keep a copy of the audit log"):
+            _private_folder(self._folder)
+            fresh = self._folder / f".torn-{name}.{secrets.token_hex(6)}.tmp"
+            with self.path.open("rb") as file:
+                _write_pieces(fresh, iter(lambda: file.read(LONG), b""))
+            copy = _describe(fresh)
+            for path in (self._folder / f"{name}{end}" for end in ("", *_NUMBERS)):
+                if path.exists() and _describe(path).sha256 != copy.sha256:
+                    continue  # of another time
+                fresh.replace(path)
+                _sync_folder(self._folder)
+                return _describe(path)
+            raise OSError(errno.EEXIST, f"there are too many copies called {name}")
+
+    def replace_whole(self, lines: Iterable[bytes]) -> None:
+        """Put another log in the place of this one, at once. Who asks has kept what was there."""
+        fresh = self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.tmp")
+        with self._explained("cannot write the audit log"), self._alone():
+            _write_pieces(fresh, (line + b"\n" for line in lines))
+            fresh.replace(self.path)
+            _sync_folder(self.path.parent)
+        self._claimed = None
 
     # ── files ───────────────────────────────────────────────────────────────────────────
 
@@ -267,8 +295,21 @@ def _regular(descriptor: int) -> int:
 
 
 def _write_new(path: Path, data: bytes) -> None:
+    _write_all(_open_new(path), data)
+
+
+def _write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a new file piece by piece, and make its bytes durable."""
+    with os.fdopen(_open_new(path), "wb") as file:
+        for piece in pieces:
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _open_new(path: Path) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    _write_all(os.open(path, flags, PRIVATE_FILE), data)
+    return os.open(path, flags, PRIVATE_FILE)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -207,6 +207,7 @@ class LocalBackend:
         with _explained("the state could not be saved, so nothing is sent", self.path):
             files.private_folder(files.private_folder(self._folder) / "backups")
             files.reserve(self.path, needed)
+            files.sync_folder(self.path.parent)  # as a save does after its rename
 
     def rescue(self, state: State) -> str:
         return save_somewhere(state)
