@@ -12,8 +12,13 @@ from typing import Any
 
 import pytest
 
+from kafkaform.audit.event import Kind
 from kafkaform.audit.sinks.local import LocalSink
+from kafkaform.cli.workspace import open_journal
+from kafkaform.core.errors import Locked
 from kafkaform.core.resource import Desired
+from kafkaform.core.value import FrozenMap
+from kafkaform.state.backend import Held
 from kafkaform.state.backends.local import LocalBackend
 from tests.model.engine import House
 
@@ -140,6 +145,16 @@ def test_the_log_is_removed_too(tmp_path: Path) -> None:
         ended = applied(where, SECOND)
     assert ended.code == 7 and "lock file" in ended.said
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_goes_on_with_what_it_has_read(tmp_path: Path) -> None:
+    """A record that comes between the reading of a log and its opening is not passed over."""
+    where = lived(tmp_path, [FIRST])
+    found, state, sink = where.index, where.state, LocalSink(tmp_path / LOG)
+    opened = open_journal(sink, where.clock, "run-1", state, found, Held())
+    opened.write(Kind.STATE, FrozenMap(reason="state mv", objects=()))
+    with pytest.raises(Locked, match="another run goes on"):
+        open_journal(LocalSink(tmp_path / LOG), where.clock, "run-2", state, found, Held())
 
 
 @pytest.mark.parametrize("how", ["longer", "another", "shorter", "gone"])
