@@ -22,6 +22,7 @@ from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..state.model import State
 from .judge import canonical
 from .ledger import bookkeeping
+from .provenance import find_origin
 
 AGAIN = "Plan again and have the new plan reviewed."
 SHOWN = 5
@@ -81,8 +82,11 @@ def _altered(plan: Plan, providers: Mapping[str, Provider]) -> bool:
     )
 
 
-def refuse_unproven_deletes(changes: Iterable[Change], state: State, index: Index) -> None:
-    """Deletes only for rows whose origin in this log made, adopted or imported that very object.
+def refuse_unproven_deletes(
+    changes: Iterable[Change], state: State, index: Index, sessions: Mapping[str, Session]
+) -> None:
+    """Deletes only for rows whose origin in this log made, adopted or imported that very object
+    in the cluster that answers, and has not ended.
 
     Raises PlanRefused: a row that was written into the state by hand deletes nothing.
     """
@@ -90,8 +94,9 @@ def refuse_unproven_deletes(changes: Iterable[Change], state: State, index: Inde
         if change.action is not Action.DELETE:
             continue
         row = state.objects.get(change.identity)
-        origin = index.origins.get(row.origin) if row else None
-        if row is None or origin is None or origin != (change.identity, row.incarnation):
+        session = sessions.get(change.identity.instance)
+        scope = session.facts.scope_id if session else ""
+        if row is None or find_origin(index, row, scope) is None:
             raise PlanRefused(
                 f"{change.address} would be deleted, but the audit log does not show that "
                 "kafkaform created, adopted or imported this object",

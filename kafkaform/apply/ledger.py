@@ -169,6 +169,7 @@ class Ledger:
             approval=plan.approval,
             phase=f"{step.request.part}.{step.request.phase} {step.request.name}",
             attempt=result.attempt,
+            owners=change.row_after.owners,
         )
 
     def refresh(self, changes: Sequence[Change]) -> None:

@@ -17,22 +17,21 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ..audit.event import Record, seconds
 from ..audit.index import Index, of_run
-from ..core.change import Change, Outcome, OutcomeStatus, Repeat, Step
+from ..core.change import Outcome, OutcomeStatus, Repeat
 from ..core.clock import Clock
 from ..core.dataclass import dataclass, replace
-from ..core.errors import StorageError
 from ..core.progress import Message
 from ..core.progress import Report as ReportTo
 from ..core.resource import Declared, Fault, FaultClass, Identity, Observed, Reading
-from ..plan.codec import from_data
 from ..plan.diff import flatten
 from ..plan.model import Plan
 from ..provider.contract import ResourceType, Session
 from ..state.model import State
 from .freshness import refuse_other_cluster
 from .judge import HAPPENED, judge, untellable
-from .ledger import Ledger, bookkeeping, taken_in
+from .ledger import Ledger
 from .obligations import ask
+from .replay import plan_of, replay, steps_of
 from .report import Result, Work
 from .settle import patience, settle
 
@@ -56,11 +55,14 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """taken_in: outcomes that the state lacked; closed: intents that now have an outcome;
-    open: intents whose object could not be read; work: how everything stands that was started;
-    runs: those that had left intents open."""
+    """taken_in: outcomes that the state lacked; edits: of the state, that it lacked; released:
+    what such an edit may have let go; closed: intents that now have an outcome; open: intents
+    whose object could not be read; work: how everything stands that was started; runs: those that
+    had left intents open."""
 
     taken_in: int = 0
+    edits: int = 0
+    released: tuple[Identity, ...] = ()
     closed: tuple[Result, ...] = ()
     open: tuple[Result, ...] = ()
     work: tuple[Work, ...] = ()
@@ -70,9 +72,12 @@ class Recovered:
 def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
     """Close what can be closed. Raises StorageError if the log lacks the plan of an open run, and
     PlanRefused if that run's cluster is not the one that answers: it knows nothing of the run."""
-    touched = (*found.unsaved, *found.open_intents)
-    plans = {run: _plan(run, found) for run in sorted({of_run(record) for record in touched})}
-    taken_in = _take_in(found.unsaved, plans, ledger)
+    runs_open = sorted({of_run(record) for record in found.open_intents})
+    plans = {run: plan_of(run, found) for run in runs_open}
+    replayed = replay(found, ledger.state)
+    if found.unsaved:
+        # One save for all: it moves the state's anchor past every one of these records.
+        ledger.save(replayed.state)
     closed: list[Result] = []
     still_open: list[Result] = []
     for run, records in _by_run(found.open_intents).items():
@@ -91,48 +96,8 @@ def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
     work = ask(ledger.obligations, world.sessions)
     ledger.discharge(work)
     runs = tuple(dict.fromkeys(of_run(record) for record in found.open_intents))
-    return Recovered(taken_in, tuple(closed), tuple(still_open), work, runs)
-
-
-def _plan(run: str, found: Index) -> Plan:
-    data = found.runs[run].plan if run in found.runs else None
-    if data is None:
-        raise StorageError(
-            f"the audit log has an open intent of run {run} but not its plan",
-            "`kafkaform audit verify` says whether records are missing. Nothing was sent.",
-        )
-    return from_data(Plan, data)
-
-
-def _take_in(unsaved: Iterable[Record], plans: Mapping[str, Plan], ledger: Ledger) -> int:
-    """One save for all runs: it moves the state's anchor past every one of these records."""
-    state, count = ledger.state, 0
-    for run, records in _by_run(unsaved).items():
-        pairs = steps_of(plans[run])
-        results = [
-            (Result(*pairs[r.body["step"]], outcome_of(r), r.body["attempt"]), r) for r in records
-        ]
-        state = taken_in(state, plans[run], results)
-        count += len(results)
-    if count:
-        ledger.save(state)
-    return count
-
-
-def outcome_of(record: Record) -> Outcome:
-    """The outcome that a record tells of, without its fault."""
-    body = record.body
-    status = OutcomeStatus(body["outcome"])
-    return Outcome(body["step"], status, ticket=body["ticket"], incarnation=body["incarnation"])
-
-
-def steps_of(plan: Plan) -> dict[str, tuple[Change, Step]]:
-    """step id -> its change and itself, bookkeeping steps included."""
-    return {
-        step.id: (change, step)
-        for change in plan.effective
-        for step in change.steps or (bookkeeping(change),)
-    }
+    lacked = replayed.outcomes, replayed.edits, replayed.released
+    return Recovered(*lacked, tuple(closed), tuple(still_open), work, runs)
 
 
 def _by_run(records: Iterable[Record]) -> dict[str, list[Record]]:

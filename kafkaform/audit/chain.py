@@ -23,15 +23,28 @@ ADVICE = (
 )
 
 
+FORKED = (
+    "If two runs were there at the same time (the lock file of one was removed), both have written "
+    "to it: `kafkaform audit mend` puts what they wrote behind each other and loses nothing. "
+    "Otherwise somebody changed the log: keep the file as it is, and restore it from a backup."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """records: how many are sound, from the first; head: the last sound one; seq: the first bad
-    one, None if all is well; problem: what is wrong with it."""
+    one, None if all is well; problem: what is wrong with it; repeats: it is a sound record, with a
+    number that another one before it has."""
 
     records: int
     head: Head
     seq: int | None = None
     problem: str = ""
+    repeats: bool = False
+
+    @property
+    def advice(self) -> str:
+        return FORKED if self.repeats else ADVICE
 
     @property
     def ok(self) -> bool:
@@ -62,7 +75,7 @@ def verify(lines: Iterable[Line], *anchors: Head | None) -> Verdict:
     for line in lines:
         follower, problem = _follow(head, line, known)
         if follower is None:
-            return Verdict(head.seq, head, head.seq + 1, problem)
+            return _bad_line(head, line, problem)
         head = follower
     return _ended(head, known)
 
@@ -89,7 +102,7 @@ def glances(lines: Iterable[Line], where: str, anchor: Head | None = None) -> It
     for line in lines:
         follower, problem = _follow(head, line, known)
         if follower is None:
-            raise _broken(where, Verdict(head.seq, head, head.seq + 1, problem))
+            raise _broken(where, _bad_line(head, line, problem))
         head = follower
         glance = _glance(line, head)
         if glance.kind not in KINDS:
@@ -121,7 +134,14 @@ def head_of(line: Line, where: str) -> Head:
 
 
 def _broken(where: str, verdict: Verdict) -> StorageError:
-    return StorageError(f"{where}: record {verdict.seq}: {verdict.problem}", ADVICE)
+    return StorageError(f"{where}: record {verdict.seq}: {verdict.problem}", verdict.advice)
+
+
+def _bad_line(head: Head, line: Line, problem: str) -> Verdict:
+    match = last_members(line)
+    sound = match is not None and digest(line, match) == match["hash"]
+    repeats = match is not None and sound and int(match["seq"]) <= head.seq
+    return Verdict(head.seq, head, head.seq + 1, problem, repeats)
 
 
 def _ended(head: Head, known: Iterable[Head]) -> Verdict:

@@ -103,7 +103,8 @@ class Subject:
 
     adopts: the change takes over an object that was there; incarnation: after an outcome the
     one that was made; paths: those that the step makes true; plan: digest that the plan is known
-    by; phase: where in the run the step stands, as text; attempt: from 1.
+    by; phase: where in the run the step stands, as text; attempt: from 1; owners: addresses that
+    own the object after the change, none if it is gone, let go or nobody's.
     """
 
     lineage: str
@@ -119,6 +120,7 @@ class Subject:
     approval: str
     phase: str
     attempt: int = 1
+    owners: Sequence[str] = ()
 
 
 def encode(record: Record) -> bytes:
@@ -200,10 +202,15 @@ def verify_body(approval: str, checked: int, invisible: Iterable[tuple[str, str]
     return _body(approval=approval, checked=checked, invisible=late)
 
 
-def state_body(serial: int, version: str, reason: str, objects: Iterable[Identity]) -> FrozenMap:
+def state_body(
+    serial: int, version: str, reason: str, rows: Mapping[Identity, FrozenMap | None]
+) -> FrozenMap:
     """The state is edited outside of any step. serial: the one that it gets; version: of the
-    state that was edited; reason: the command; objects: those touched."""
-    touched = [{"instance": i.instance, "kind": i.kind, "key": i.key} for i in sorted(objects)]
+    state that was edited; reason: the command; rows: each object that was touched, as the state
+    holds it from then on (None: no more), so that the edit can be done again from here."""
+    touched = [
+        {"instance": i.instance, "kind": i.kind, "key": i.key, "row": rows[i]} for i in sorted(rows)
+    ]
     return _body(serial=serial, version=version, reason=reason, objects=touched)
 
 
@@ -258,6 +265,13 @@ def torn_body(pieces: Iterable[Torn]) -> FrozenMap:
     return _body(torn=[{"file": p.file, "length": p.length, "sha256": p.sha256} for p in pieces])
 
 
+def fork_body(kept: Torn, records: int) -> FrozenMap:
+    """Two runs had written to the log at the same time: what one of them wrote follows, sealed
+    anew. kept: where the log as it was is kept; records: how many follow."""
+    whole = {"file": kept.file, "length": kept.length, "sha256": kept.sha256}
+    return _body(fork=whole, records=records)
+
+
 def obligation_body(subject: Subject, ticket: str, what: str) -> FrozenMap:
     """Work that outlives the run. ticket: the provider's name for it; what: `move` or
     `throttle`."""
@@ -297,6 +311,7 @@ def _step(subject: Subject) -> FrozenMap:
             "approval": subject.approval,
             "phase": subject.phase,
             "attempt": subject.attempt,
+            "owners": tuple(subject.owners),
         }
     )
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from sys import intern
 
-from ..core.change import Action, OutcomeStatus
+from ..core.change import OutcomeStatus
 from ..core.dataclass import dataclass, field, replace
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.resource import Identity, Pending
 from ..core.value import EMPTY, FrozenMap
 from .event import Glance, Kind, Record, seconds
+from .provenance import Origin, Origins
 
 APPLIED = OutcomeStatus.APPLIED.value
 STARTED = OutcomeStatus.STARTED.value
 SUCCEEDED = (APPLIED, STARTED)
 TERMINAL = frozenset(status.value for status in OutcomeStatus if status != OutcomeStatus.UNKNOWN)
-MAKING = frozenset({Action.CREATE.value, Action.ADOPT.value, Action.IMPORT.value})
 Seen = Record | Glance
 _Key = tuple[str, str, int]
 """run, step, attempt"""
@@ -56,10 +56,11 @@ class Index:
     """What one pass over the log found.
 
     open_intents: without a terminal outcome, in log order; obligations: not discharged; runs:
-    by run id; origins: seq of each record that proves that an object was created, adopted or
-    imported -> (identity, incarnation); unsaved: applied and started records whose effect the
-    state may lack (after the head that it keeps); edits: how often the state was edited outside
-    of any step, which the log tells of without being able to do it again.
+    by run id; origins: seq of each record that proves that an object is ours today -> which;
+    scopes: provider instance -> the cluster that its last applied step was sent to; unsaved:
+    applied and started records, and edits, whose effect the state may lack (after the head that
+    it keeps), in log order; vague: how many edits of the state do not say what became of it, as
+    those of earlier versions, so that they cannot be done again from the log.
     """
 
     head: Head = GENESIS
@@ -67,9 +68,10 @@ class Index:
     obligations: tuple[Record, ...] = ()
     open_run: OpenRun | None = None
     runs: Mapping[str, Run] = field(default_factory=dict)
-    origins: Mapping[int, tuple[Identity, str | None]] = field(default_factory=dict)
+    origins: Mapping[int, Origin] = field(default_factory=dict)
+    scopes: Mapping[str, str] = field(default_factory=dict)
     unsaved: tuple[Record, ...] = ()
-    edits: int = 0
+    vague: int = 0
 
     def last_run_of(self, approval: str) -> Run | None:
         """The last run under this approval, complete or not; None if there was none."""
@@ -120,6 +122,19 @@ def identity_of(record: Seen) -> Identity:
     return Identity(intern(body["instance"]), intern(body["kind"]), intern(body["key"]))
 
 
+def instances_of(record: Seen) -> set[str]:
+    """The provider instances whose objects a record tells of."""
+    if record.kind == Kind.STATE:
+        return {str(item["instance"]) for item in record.body.get("objects", ())}
+    return {str(record.body["instance"])}
+
+
+def is_vague(record: Seen) -> bool:
+    """Whether this edit of a state does not say what became of each object, as those of earlier
+    versions."""
+    return any("row" not in item for item in record.body.get("objects", ()))
+
+
 def of_run(record: Seen) -> str:
     """The run whose step a record tells of: a recovery closes intents of an earlier one."""
     return str(record.body.get("of_run", record.run))
@@ -133,11 +148,11 @@ class _Pass:
         self.head = GENESIS
         self.intents: dict[_Key, Seen] = {}
         self.obligations: dict[int, Seen] = {}
-        self.origins: dict[int, tuple[Identity, str | None]] = {}
+        self.origins = Origins()
         self.runs: dict[str, Run] = {}
         self.plans: dict[str, Seen] = {}
         self.unsaved: list[Seen] = []
-        self.edits = 0
+        self.vague = 0
         self.first: str | None = None
         self.members: set[str] = set()
         self.outcomes: dict[str, Seen] = {}
@@ -178,9 +193,10 @@ class _Pass:
             _whole(self.obligations.values()),
             self._open_run(plans),
             runs,
-            self.origins,
+            self.origins.result(),
+            self.origins.scopes,
             _whole(self.unsaved),
-            self.edits,
+            self.vague,
         )
 
     def _open_run(self, plans: Mapping[str, FrozenMap]) -> OpenRun | None:
@@ -229,14 +245,17 @@ class _Pass:
         self.intents.pop((of_run(record), body["step"], body["attempt"]), None)
         if of_run(record) in self.members:
             self.outcomes[body["step"]] = record
-        made = body["action"] in MAKING or body["adopts"]
-        if body["outcome"] in SUCCEEDED and made:
-            self.origins[record.seq] = (identity_of(record), body["incarnation"])
-        if record.seq > self.saved and body["outcome"] in SUCCEEDED:
+        if body["outcome"] not in SUCCEEDED:
+            return
+        self.origins.step(record.seq, record.time, identity_of(record), body)
+        if record.seq > self.saved:
             self.unsaved.append(record)
 
     def _edit(self, record: Seen) -> None:
-        self.edits += 1
+        self.origins.edit(record.body)
+        self.vague += is_vague(record)
+        if record.seq > self.saved:
+            self.unsaved.append(record)
 
     def _obligation(self, record: Seen) -> None:
         self.obligations[record.seq] = record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..core.clock import Clock
 from ..core.errors import StorageError
@@ -16,12 +16,21 @@ from .sink import Sink
 class Journal:
     """Appends one run's records to the log of one state; used under that state's lock.
 
-    run: id of this run; actor: who runs it. Opening reads the log's end and writes nothing.
-    Raises StorageError if the log ends with a changed record or belongs to another state.
+    run: id of this run; actor: who runs it; ensure: asked before each write whether the lock is
+    still held for so many seconds, raises Locked if not. Opening reads the log's end and writes
+    nothing. Raises StorageError if the log ends with a changed record or belongs to another state.
     """
 
-    def __init__(self, sink: Sink, clock: Clock, run: str, actor: str, lineage: str) -> None:
-        self.sink, self._clock = sink, clock
+    def __init__(
+        self,
+        sink: Sink,
+        clock: Clock,
+        run: str,
+        actor: str,
+        lineage: str,
+        ensure: Callable[[float], None] = lambda seconds: None,
+    ) -> None:
+        self.sink, self._clock, self._ensure = sink, clock, ensure
         self.run, self.actor, self.lineage = run, actor, lineage
         self._head = self._end()
         self._checked = False
@@ -51,6 +60,7 @@ class Journal:
             records.append(record)
             head = Head(record.seq, record.hash)
         if records:
+            self._ensure(0.0)
             self.sink.append([encode(record) for record in records])
             self._head = head
         return tuple(records)
@@ -60,13 +70,14 @@ class Journal:
         Raises StorageError."""
         if self._checked:
             return
+        self._ensure(0.0)
         torn = self.sink.set_aside(self._head.seq + 1)
         if torn:
             self._append([(Kind.RECOVER, torn_body(torn))])
         self._checked = True
 
     def _end(self) -> Head:
-        line = self.sink.last()
+        line = self.sink.claim()
         if line is None:
             return GENESIS
         head = head_of(line, self.sink.location)
@@ -75,6 +86,7 @@ class Journal:
             raise StorageError(
                 f"{self.sink.location} belongs to another state: its lineage is {lineage}, "
                 f"this state's is {self.lineage}",
-                "State and log are a pair: put both back from the same backup.",
+                "State and log are a pair: put both back from the same backup, and read the next "
+                "plan before you apply it: what was let go since then is managed again.",
             )
         return head

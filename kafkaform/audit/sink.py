@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from ..core.dataclass import dataclass
+from ..core.errors import Locked
 from .line import Line
 
 
@@ -37,6 +38,9 @@ class Sink(Protocol):
     def last(self) -> bytes | None:
         """The last whole line, None if there is none."""
 
+    def claim(self) -> bytes | None:
+        """The same; from now on lines are appended behind this one, or not at all."""
+
     def pass_over_torn(self) -> None:
         """Leave out, from now on, lines at the end that were never durable: a power loss can
         leave any part of the last append, so that whole lines of it are no records. Readers that
@@ -44,11 +48,21 @@ class Sink(Protocol):
 
     def set_aside(self, seq: int) -> tuple[Torn, ...]:
         """Make the log end with a whole line before record `seq` is written: move what a crash
-        left behind it away, and name everything so moved that no record tells of yet."""
+        left behind it away, and name everything so moved that no record tells of yet. Raises
+        Locked if another run is writing."""
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Write lines together and make them durable. Raises StorageError."""
+        """Write lines together, behind the end that was claimed and the lines that were appended
+        since, and make them durable. Raises Locked if the log ends otherwise, StorageError."""
 
     def check_writable(self, size: int = 0) -> None:
         """Refuse before anything is sent if `size` bytes could not be appended.
         Raises StorageError."""
+
+
+def moved_on(location: str) -> Locked:
+    """Another run has written to this log, although this one has the lock, or had it."""
+    return Locked(
+        f"{location}: another run goes on with this log since this one read it",
+        "Run the command again: it first finds out what this run had under way.",
+    )

@@ -31,7 +31,6 @@ from ..audit.event import (
     verify_body,
 )
 from ..audit.index import Index
-from ..audit.journal import Journal
 from ..core.change import Change, Outcome, OutcomeStatus, Verdict
 from ..core.clock import Clock
 from ..core.dataclass import replace
@@ -68,9 +67,10 @@ from .workspace import (
     first_state,
     lock_info,
     new_run_id,
+    open_journal,
     read_log,
     refuse_lost_state,
-    who,
+    refuse_moved_on,
 )
 
 NAMED = 5
@@ -97,10 +97,10 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
         loaded = space.backend.load()
         before = loaded.state or first_state(space.sink)
         found = read_log(space.sink, loaded.state)
-        refuse_lost_state(loaded.state, found, space.sink)
+        refuse_lost_state(loaded.state, found, space)
         lineage = before.lineage or str(uuid.uuid4())
         state = replace(before, lineage=lineage, kafkaform_version=__version__)
-        journal = Journal(space.sink, space.clock, run, who(), state.lineage)
+        journal = open_journal(space.sink, space.clock, run, state, found, lease)
         journal.mend()
         ledger = Ledger(space.backend, journal, state, loaded.version, found.obligations)
         with connected(space, state, found, ask.instance) as sessions:
@@ -153,7 +153,9 @@ def _recovered(
     _tell(screen, recovered.work)
     if recovered.open:
         raise _unresolved(recovered.open, found, ask.command)
-    return read_log(space.sink, ledger.state)
+    found = read_log(space.sink, ledger.state)
+    refuse_moved_on(ledger.journal, found)
+    return found
 
 
 def _unresolved(left: Sequence[Result], found: Index, command: str) -> OutcomeUnknown:
@@ -259,7 +261,7 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
     written = {step_id: outcome.incarnation for step_id, outcome in done.items()}
     todo = [c for c in plan.effective if not c.steps or any(s.id not in done for s in c.steps)]
     if scene.ask.make is None:  # who named the object himself needs no record of it
-        refuse_unproven_deletes(todo, state, scene.found)
+        refuse_unproven_deletes(todo, state, scene.found, sessions)
     refuse_if_stale(todo, sessions, scene.space.types, state, written)
     facts = {instance: session.facts for instance, session in sessions.items()}
     world = {instance: InstanceWorld(fact, {}) for instance, fact in facts.items()}

@@ -7,27 +7,29 @@ may be forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
 from ..audit.chain import trusted, verify
-from ..audit.event import Kind, state_body, timestamp
+from ..audit.event import Kind, Record, state_body, timestamp
 from ..audit.index import Index
 from ..audit.journal import Journal
 from ..audit.line import Line, held
+from ..audit.provenance import PUSHED
 from ..core.clock import Clock
 from ..core.dataclass import replace
 from ..core.errors import OutcomeUnknown, UsageError
 from ..core.head import GENESIS, Head
 from ..core.resource import Identity
+from ..core.value import FrozenMap
 from ..render.text import count
 from ..state.backend import LockInfo
+from ..state.codec import row_data
 from ..state.edit import with_head
 from ..state.model import State, new_state
 from .stores import Store
 from .workspace import lock_info, new_run_id, read_log, who
 
-PUSH = "state push"
 AT_ONCE = 1 << 20
 """Bytes of the log that are written together."""
 
@@ -51,16 +53,16 @@ def push(source: Store, target: Store, clock: Clock, timeout: float, *, force: b
 
     Raises UsageError for another state, Locked, StorageError.
     """
-    state, info = _state(source), _info(PUSH, clock)
-    with target.backend.lock(info, timeout, clock):
+    state, info = _state(source), _info(PUSHED, clock)
+    with target.backend.lock(info, timeout, clock) as lease:
         target.backend.check_writable()
         loaded = target.backend.load()
         _refuse_other(state, loaded.state, target, force=force)
         _copy(source, target, *_end(target, loaded.state))
-        journal = Journal(target.sink, clock, info.run, who(), state.lineage)
+        journal = Journal(target.sink, clock, info.run, who(), state.lineage, lease.ensure)
         before = loaded.state or new_state(state.lineage)
         later = replace(before, serial=max(before.serial, state.serial))
-        body = state_body(later.serial + 1, loaded.version or "", PUSH, touched(before, state))
+        body = state_body(later.serial + 1, loaded.version or "", PUSHED, touched(before, state))
         record = journal.write(Kind.STATE, body)
         anchored = with_head(state, Head(record.seq, record.hash))
         pushed = replace(anchored, serial=later.serial + 1)
@@ -85,7 +87,9 @@ def _refuse_other(new: State, old: State | None, target: Store, *, force: bool) 
     """Raises UsageError unless `new` follows `old`, or may."""
     if old is None:
         return
-    refuse_before_recovery(read_log(target.sink, old))
+    found = read_log(target.sink, old)
+    cut_off = all(is_push(record) for record in found.unsaved)
+    refuse_before_recovery(found, (Kind.STATE,) if cut_off else ())
     if new.lineage != old.lineage:
         raise UsageError(
             f"{target.backend.location} holds another state: its lineage is {old.lineage}, the "
@@ -109,12 +113,17 @@ def _end(target: Store, saved: State | None) -> tuple[Head, Head]:
     they saved their state, and with them."""
     known = saved.audit_head.seq if saved and saved.audit_head else 0
     end = whole = GENESIS
+    target.sink.claim()
     for record in trusted(target.sink.lines(), target.sink.location):
         whole = Head(record.seq, record.hash)
-        cut_off = record.kind == Kind.STATE and record.body["reason"] == PUSH
-        if not (cut_off and record.seq > known):
+        if not (is_push(record) and record.seq > known):
             end = whole
     return end, whole
+
+
+def is_push(record: Record) -> bool:
+    """Whether a state was pushed over the one of this log."""
+    return record.kind == Kind.STATE and record.body["reason"] == PUSHED
 
 
 def _copy(source: Store, target: Store, end: Head, whole: Head) -> None:
@@ -151,20 +160,32 @@ def _portions(lines: Iterable[Line], known: int) -> Iterator[list[bytes]]:
 # ── edits of a state ────────────────────────────────────────────────────────────────────
 
 
-def refuse_before_recovery(found: Index) -> None:
-    """An edit anchors the state at the log's end; what it lacks until there would be lost."""
-    if found.unsaved:
+def refuse_before_recovery(found: Index, but: Collection[str] = ()) -> None:
+    """An edit anchors the state at the log's end; what it lacks until there would be lost. but:
+    kinds of records that the caller sees to."""
+    late = [record for record in found.unsaved if record.kind not in but]
+    edits = [record for record in late if record.kind == Kind.STATE]
+    if edits:
+        reasons = ", ".join(sorted({f"`{record.body['reason']}`" for record in edits}))
         raise OutcomeUnknown(
-            f"{count(len(found.unsaved), 'outcome')} of an earlier run: in the audit log, but "
+            f"the state is older than its audit log, which has {count(len(edits), 'edit')} of it "
+            f"({reasons}) that the state lacks",
+            "Run `kafkaform apply` with that state first: it takes them in. What an edit has let "
+            "go stays let go; to manage it again, adopt it.",
+        )
+    if late:
+        raise OutcomeUnknown(
+            f"{count(len(late), 'outcome')} of an earlier run: in the audit log, but "
             "not in the state yet",
             "Run `kafkaform apply` first: it takes them in.",
         )
 
 
-def touched(before: State, after: State) -> list[Identity]:
-    """The objects whose rows differ."""
-    return [
-        identity
-        for identity in before.objects.keys() | after.objects.keys()
-        if before.objects.get(identity) != after.objects.get(identity)
-    ]
+def touched(before: State, after: State) -> dict[Identity, FrozenMap | None]:
+    """The objects whose rows differ, each with its row after that."""
+    found = {}
+    for identity in before.objects.keys() | after.objects.keys():
+        row = after.objects.get(identity)
+        if before.objects.get(identity) != row:
+            found[identity] = row_data(row) if row is not None else None
+    return found

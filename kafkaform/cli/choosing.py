@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..apply.freshness import refuse_if_foreign
-from ..apply.recover import outcome_of, steps_of
+from ..apply.replay import outcome_of, steps_of
 from ..apply.report import GOOD
 from ..apply.verify import visible
 from ..audit.chain import trusted

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from .. import __version__
 from ..apply.preflight import checked
+from ..apply.replay import replay
 from ..audit.event import seconds, timestamp
 from ..audit.index import Index, pending
 from ..core.address import matches
@@ -44,7 +45,8 @@ ROUND = " --exclude goes round one that cannot be read."
 
 
 def read_only_plan(space: Workspace, options: Options, report: Report) -> Plan:
-    """The plan of `plan` and `show`: state and log as they are, open intents as pending."""
+    """The plan of `plan` and `show`: the state with what the log tells after it, open intents as
+    pending."""
     with _planned(space, options, report) as (plan, _):
         return plan
 
@@ -64,13 +66,14 @@ def _planned(
     for left in reversed(range(_ROUNDS)):
         stored = space.backend.load().state
         state = stored or first_state(space.sink)
-        found = read_log(space.sink, state)
-        refuse_lost_state(stored, found, space.sink)
+        found = read_log(space.sink, stored)
+        refuse_lost_state(stored, found, space)
+        state = replay(found, state).state
         with connected(space, state, found) as sessions:
             plan = plan_now(space, sessions, state, found, options, report)
             # What an apply has just created is foreign to a state and a log of before it.
             blocked = any(change.blocked for change in plan.changes)
-            if left and blocked and read_log(space.sink, state).head != found.head:
+            if left and blocked and read_log(space.sink, stored).head != found.head:
                 continue
             yield plan, sessions
             return

@@ -86,6 +86,14 @@ class TextScreen:
         if found.taken_in:
             outcomes = count(found.taken_in, "outcome")
             self.note(f"Took {outcomes} of an earlier run into the state.")
+        if found.edits:
+            edits = count(found.edits, "edit")
+            self.note(f"Repeated {edits} that the state lacked (`state rm`, `state mv`, ...).")
+        for identity in found.released:
+            self.note(
+                f"{inline(str(identity))} is not managed any more: an edit that an earlier version "
+                "logged may have let it go. If it is yours, adopt it again."
+            )
 
     def note(self, text: str) -> None:
         self.clear()

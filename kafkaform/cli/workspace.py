@@ -18,17 +18,18 @@ from pathlib import Path
 
 from ..apply.secrets import references, resolve
 from ..audit.chain import glances
-from ..audit.index import Index, index
-from ..audit.sink import Sink
+from ..audit.index import Index, index, instances_of
+from ..audit.journal import Journal
+from ..audit.sink import Sink, moved_on
 from ..core.clock import Clock, SystemClock
 from ..core.dataclass import dataclass
 from ..core.diagnostics import has_errors
-from ..core.errors import ConfigurationError, StorageError
+from ..core.errors import ConfigurationError, PlanRefused, StorageError
 from ..core.resource import Desired
 from ..core.value import FrozenMap, SecretRef
 from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..render.text import count
-from ..state.backend import Backend, LockInfo
+from ..state.backend import Backend, Lease, LockInfo
 from ..state.model import State, new_state
 from .configuration import Configuration, Inputs, read_configuration
 from .stores import open_store
@@ -92,7 +93,7 @@ def connected(
     used |= {also} if also is not None else set()
     used |= {identity.instance for identity in state.objects}
     left = (*found.open_intents, *found.unsaved, *found.obligations)
-    used |= {str(record.body["instance"]) for record in left}
+    used |= {instance for record in left for instance in instances_of(record)}
     if found.open_run and found.open_run.plan:
         used |= found.open_run.plan["instances"].keys()
     with ExitStack() as stack:
@@ -103,7 +104,23 @@ def connected(
             session = space.providers[instance].open(instance, config, secrets)
             stack.callback(session.close)
             sessions[instance] = session
+        refuse_other_scope(found, sessions)
         yield sessions
+
+
+def refuse_other_scope(found: Index, sessions: Mapping[str, Session]) -> None:
+    """The log says which cluster an instance is, whatever became of the state. Raises
+    PlanRefused if another one answers."""
+    for instance, session in sessions.items():
+        scope = session.facts.scope_id
+        known = found.scopes.get(instance, scope)
+        if known != scope:
+            raise PlanRefused(
+                f'"{instance}" is cluster {scope}, but all that was applied from here went to '
+                f"cluster {known}",
+                "Check bootstrap_servers and the folder. A new cluster needs a state and a log of "
+                "its own: another folder, or another --state.",
+            )
 
 
 def display(space: Workspace) -> FrozenMap:
@@ -139,15 +156,34 @@ def read_log(sink: Sink, state: State | None) -> Index:
     return index(glances(sink.lines(), sink.location, head), head)
 
 
-def refuse_lost_state(state: State | None, found: Index, sink: Sink) -> None:
-    """The log makes up for a state that is gone, but for edits that were no steps. Raises
-    StorageError if there were any: what somebody had let go would be ours again."""
-    if state is None and found.edits:
+def open_journal(
+    sink: Sink, clock: Clock, run: str, state: State, found: Index, lease: Lease
+) -> Journal:
+    """The log, to go on with. found: what was read of it just now. Raises Locked if it has gone on
+    since, StorageError."""
+    journal = Journal(sink, clock, run, who(), state.lineage, lease.ensure)
+    refuse_moved_on(journal, found)
+    return journal
+
+
+def refuse_moved_on(journal: Journal, found: Index) -> None:
+    """Raises Locked if what was read of the log is not all that this run will go on with."""
+    if journal.head != found.head:
+        raise moved_on(journal.sink.location)
+
+
+def refuse_lost_state(state: State | None, found: Index, space: Workspace) -> None:
+    """The log makes up for a state that is gone, but for edits of earlier versions, which do not
+    say what they have left. Raises StorageError if there were any."""
+    if state is None and found.vague:
         raise StorageError(
-            f"there is no state, but {sink.location} tells of {count(found.edits, 'edit')} of it "
-            "(`state rm`, `state mv`, ...) that cannot be repeated from there",
-            "Put the state back from a backup, or the newest one of .kafkaform/backups in its "
-            "place; apply takes what came after it from the log.",
+            f"there is no state, but {space.sink.location} tells of "
+            f"{count(found.vague, 'edit')} of it (`state rm`, `state mv`, ...) by an earlier "
+            "version, which cannot be repeated from there",
+            "Put the state back from a backup, or the newest one of "
+            f"{space.backend.earlier} in its place; apply takes what came after it from the log. "
+            "If none was kept, move the log away, too, and take the objects over with `kafkaform "
+            "apply --adopt '*'`.",
         )
 
 

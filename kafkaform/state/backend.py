@@ -71,6 +71,10 @@ class Backend(Protocol):
     def location(self) -> str:
         """How messages name the state."""
 
+    @property
+    def earlier(self) -> str:
+        """How messages name the place of earlier versions."""
+
     def lock(self, info: LockInfo, timeout: float, clock: Clock) -> AbstractContextManager[Lease]:
         """Hold the lock. timeout: seconds. Raises Locked naming who holds it."""
 

@@ -70,8 +70,8 @@ _UNSAVED = (
     "has every outcome."
 )
 ADVICE = (
-    "Do not repair it by hand. Previous versions are kept in .kafkaform/backups beside it: copy "
-    "the last one over it, or restore the state from a backup of yours."
+    "Do not repair it by hand. Restore an earlier version of it, then run apply: it takes what "
+    "came after that from the audit log."
 )
 
 
@@ -112,6 +112,22 @@ def _checksum(data: bytes) -> str:
     if match is None:
         return ""
     return hashlib.sha256(data[: match.start(1)] + data[match.end(1) :]).hexdigest()
+
+
+def row_data(row: Row) -> FrozenMap:
+    """A row as an edit of the state is logged with it: what the state file has of it."""
+    return FrozenMap(_from_row(row))
+
+
+def row_of(data: Value, where: str) -> Row:
+    """The row that `row_data` made. where: for messages. Raises StorageError."""
+    try:
+        return _row(data)
+    except _Wrong as error:
+        raise StorageError(f"{where}: {error}", _DAMAGED_EDIT) from None
+
+
+_DAMAGED_EDIT = "`kafkaform audit verify` says whether the log was changed. Nothing was sent."
 
 
 # ── to data ─────────────────────────────────────────────────────────────────────────────

@@ -40,6 +40,7 @@ ORDERS = Subject(
     "c3" * 32,
     APPROVAL,
     "1.1 CreateTopics",
+    owners=("kafka_topic.orders",),
 )
 USER = replace(
     ORDERS,
@@ -62,6 +63,7 @@ OLD = replace(
     incarnation="id-old",
     paths=(PathChange(("partitions",), 3, None),),
     phase="2.4 DeleteTopics",
+    owners=(),
 )
 MOVE = replace(
     ORDERS,
@@ -110,6 +112,9 @@ class MemorySink:
 
     def last(self) -> bytes | None:
         return self.stored[-1] if self.stored else None
+
+    def claim(self) -> bytes | None:
+        return self.last()
 
     def pass_over_torn(self) -> None:
         """Half a line is all that can be torn here."""
@@ -198,8 +203,8 @@ def tell(sink: Sink) -> None:
     second.write(Kind.VERIFY, event.verify_body(APPROVAL, 2, [("kafka_topic.orders", "3")]))
     end(second)
     third = journal(sink, "run-3", clock)
-    touched = [ORDERS.identity]
-    third.write(Kind.STATE, event.state_body(7, "6-" + "f6" * 32, "state mv", touched))
+    touched = {ORDERS.identity: None}
+    third.write(Kind.STATE, event.state_body(7, "6-" + "f6" * 32, "state rm", touched))
     torn = [Torn("torn-22", 17, "07" * 32)]
     third.write(Kind.RECOVER, event.torn_body(torn))
 

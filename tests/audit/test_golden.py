@@ -31,6 +31,7 @@ OUTCOME = {
     "approval",
     "phase",
     "attempt",
+    "owners",
     "outcome",
     "error",
     "duration_ms",

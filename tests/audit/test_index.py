@@ -7,13 +7,17 @@ from dataclasses import replace
 import pytest
 
 from kafkaform.audit import event
+from kafkaform.audit.chain import verify
 from kafkaform.audit.event import Kind
-from kafkaform.audit.index import Index, index, pending
+from kafkaform.audit.index import Index, index, instances_of, pending
 from kafkaform.audit.journal import Journal
+from kafkaform.audit.provenance import Origin
 from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.errors import StorageError
 from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.state.codec import row_data
 
+from ..state.worlds import topic
 from . import story
 from .story import APPROVAL, MADE, MOVE, OLD, ORDERS, OTHER, PLAN, USER, MemorySink
 
@@ -228,7 +232,7 @@ def test_origins(
     """Only an applied or started creation, adoption or import proves that an object is ours."""
     subject = replace(ORDERS, action=action, adopts=adopts)
     record = story.conclude(log, subject, outcome, incarnation="id-1")
-    wanted = {record.seq: (ORDERS.identity, "id-1")} if proves else {}
+    wanted = {record.seq: Origin(ORDERS.identity, "id-1", "cluster-1")} if proves else {}
     assert read(sink).origins == wanted
 
 
@@ -237,7 +241,123 @@ def test_recovered_creation_is_an_origin(sink: MemorySink, log: Journal) -> None
     story.intend(log, ORDERS)
     made = event.outcome_body(replace(ORDERS, incarnation="id-1"), "applied")
     record = log.write(Kind.RECOVER, event.recover_body(made, "run-1"))
-    assert read(sink).origins == {record.seq: (ORDERS.identity, "id-1")}
+    assert read(sink).origins == {record.seq: Origin(ORDERS.identity, "id-1", "cluster-1")}
+
+
+@pytest.mark.parametrize("outcome", ["applied", "failed", "unknown"])
+@pytest.mark.parametrize(
+    ("action", "owners", "ends"),
+    [
+        ("delete", (), True),
+        ("forget", (), True),
+        ("update", (), True),
+        ("update", ORDERS.owners, False),
+        ("delete", None, True),
+        ("forget", None, True),
+        ("update", None, False),
+    ],
+)
+def test_origins_end(
+    sink: MemorySink,
+    log: Journal,
+    outcome: str,
+    action: str,
+    owners: tuple[str, ...] | None,
+    ends: bool,
+) -> None:
+    """An applied delete, forget or release ends the origin of its object, also a delete or forget
+    of a log that does not tell owners; whatever did not succeed ends none, nor does an object of
+    that name in another cluster."""
+    made = story.conclude(log, ORDERS, incarnation="id-1")
+    elsewhere = story.conclude(log, replace(ORDERS, scope_id="cluster-2"), incarnation="id-2")
+    gone = event.outcome_body(replace(ORDERS, action=action, owners=owners or ()), outcome)
+    log.write(Kind.OUTCOME, gone.without(["owners"]) if owners is None else gone)
+    left = {elsewhere.seq} | ({made.seq} if not ends or outcome != "applied" else set())
+    assert set(read(sink).origins) == left
+
+
+def test_an_object_has_one_origin(sink: MemorySink, log: Journal) -> None:
+    """What was made anew is proven by its own record, not by that of its predecessor."""
+    story.conclude(log, ORDERS, incarnation="id-1")
+    again = story.conclude(log, ORDERS, incarnation="id-2")
+    assert list(read(sink).origins) == [again.seq]
+
+
+@pytest.mark.parametrize(("day", "proves"), [("2025-12-31", False), ("2026-01-02", True)])
+def test_what_was_joined_later_proves_by_its_own_time(
+    sink: MemorySink, log: Journal, day: str, proves: bool
+) -> None:
+    """A creation that another branch of the log tells of ends with a delete that came after it,
+    although it stands behind that; one that came after the delete is the origin."""
+    story.conclude(log, replace(ORDERS, action="delete", owners=()))
+    was = FrozenMap(seq=2, time=f"{day}T09:00:00.000000Z", hash="a" * 64)
+    body = event.outcome_body(ORDERS, "applied").with_items({"forked": was})
+    joined = log.write(Kind.OUTCOME, body)
+    assert set(read(sink).origins) == ({joined.seq} if proves else set())
+
+
+def test_what_nobody_owns_has_no_origin(sink: MemorySink, log: Journal) -> None:
+    """`alter` makes objects that no block owns and no row records: nothing proves them ours."""
+    story.conclude(log, replace(ORDERS, owners=()), incarnation="id-1")
+    assert read(sink).origins == {}
+
+
+ROW = row_data(topic("orders"))
+
+
+@pytest.mark.parametrize(
+    ("reason", "version", "item", "ends"),
+    [
+        ("state rm", "3-ab", {"row": None}, True),
+        ("state rm", "3-ab", {"row": ROW}, False),
+        ("state mv", "3-ab", {"row": ROW}, False),
+        ("state push", "3-ab", {"row": None}, True),
+        ("state push", "3-ab", {"row": ROW}, False),
+        ("state rm", "3-ab", {}, True),
+        ("state mv", "3-ab", {}, False),
+        ("state push", "3-ab", {}, True),
+        ("state push", "", {}, False),
+    ],
+)
+def test_edits_end_origins(
+    sink: MemorySink,
+    log: Journal,
+    reason: str,
+    version: str,
+    item: dict[str, FrozenMap | None],
+    ends: bool,
+) -> None:
+    """An edit that takes a row out ends its origin, one that moves it does not; of edits that do
+    not say which, those that can have taken it out do."""
+    made = story.conclude(log, ORDERS, incarnation="id-1")
+    named = FrozenMap(instance="kafka", kind="kafka_topic", key="orders", **item)
+    body = FrozenMap(serial=4, version=version, reason=reason, objects=(named,))
+    log.write(Kind.STATE, body)
+    found = read(sink, saved=log.head)
+    assert set(found.origins) == (set() if ends else {made.seq})
+    assert (found.vague, found.unsaved) == (not item, ())
+
+
+def test_the_log_knows_its_clusters(sink: MemorySink, log: Journal) -> None:
+    """Which cluster an instance is, is told by what was applied there; an edit that the state
+    lacks is among what it lacks."""
+    story.conclude(log, replace(ORDERS, scope_id="elsewhere"), "failed")
+    assert read(sink).scopes == {}
+    story.conclude(log, ORDERS)
+    saved = log.head
+    edit = log.write(Kind.STATE, event.state_body(4, "", "state rm", {ORDERS.identity: None}))
+    found = read(sink, saved=saved)
+    assert (found.scopes, found.unsaved) == ({"kafka": "cluster-1"}, (edit,))
+    assert instances_of(edit) == {"kafka"}
+
+
+def test_a_log_of_an_earlier_version(sink: MemorySink) -> None:
+    """One that tells neither owners nor what an edit left is read, and its edit is vague."""
+    path = story.GOLDEN.with_name("before_owners.jsonl")
+    sink.stored = path.read_bytes().splitlines()
+    assert verify(sink.lines()).ok
+    found = read(sink)
+    assert found.vague == 1 and [o.incarnation for o in found.origins.values()] == ["id-orders"]
 
 
 def test_obligations(sink: MemorySink, log: Journal) -> None:

@@ -234,6 +234,37 @@ def test_a_damaged_log_is_refused(
     assert "log/0000" in caught.value.message
 
 
+@pytest.mark.parametrize("number", [1, 3, 5])
+def test_an_empty_object_is_refused(remote: ObjectSink, bucket: s3.Bucket, number: int) -> None:
+    """An object of the log without a line, at its beginning, in its middle or behind its end, is
+    named by whoever reads the log or its end, or would append; nobody looks at it for ever."""
+    remote.append([b"one", b"two"])
+    remote.append([b"three", b"four"])
+    name = f"{remote.objects.location.rpartition('/')[2]}/{key(number)}"
+    bucket.objects[name] = s3.Stored(b"", '"empty"', 0.0)
+    again = ObjectSink(remote.objects)
+    asks: list[Callable[[], object]] = [lambda: list(again.lines())]
+    if number != 1:  # who only asks for the end reads no more than the end
+        asks += [again.last, again.claim, lambda: again.append([b"five"])]
+    for ask in asks if number == 5 else asks[:1]:
+        with pytest.raises(StorageError, match=f"{number:020d}.jsonl: it is empty") as caught:
+            ask()
+        assert "no object follows it, delete it" in caught.value.advice
+    assert bucket.objects[name].data == b""
+
+
+def test_reading_moves_no_claim(remote: ObjectSink) -> None:
+    """A run that reads the log once more while it runs does not take what somebody else has
+    appended meanwhile for its own: its next append is refused, and the log stays sound."""
+    journal = story.journal(remote, "run-1")
+    journal.write(Kind.STATE, BODY)
+    story.journal(ObjectSink(remote.objects), "run-2").write_all([(Kind.STATE, BODY)] * 2)
+    assert remote.last() is not None and verify(remote.lines()).records == 3
+    with pytest.raises(Locked, match="another run goes on"):
+        journal.write(Kind.STATE, BODY)
+    assert verify(ObjectSink(remote.objects).lines()).records == 3
+
+
 def test_nothing_is_ever_changed_or_removed(remote: ObjectSink, bucket: s3.Bucket) -> None:
     """A log needs no right to delete, and each of its objects is written once."""
     writes: list[str] = []

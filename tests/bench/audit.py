@@ -64,6 +64,7 @@ def body(number: int) -> FrozenMap:
         plan="0" * 64,
         approval="0" * 64,
         phase="part 1, round 1, phase 30",
+        owners=(f"kafka_topic.{name}",),
     )
     return outcome_body(subject, "applied", duration_ms=3)
 

@@ -12,6 +12,8 @@ from kafkaform.audit.journal import Journal
 from kafkaform.audit.line import held
 from kafkaform.cli.stores import Store, open_store
 from kafkaform.core.clock import SystemClock
+from kafkaform.core.dataclass import replace
+from kafkaform.core.value import FrozenMap
 from kafkaform.state.edit import with_head
 from kafkaform.state.model import State
 
@@ -148,17 +150,40 @@ def test_an_older_state_needs_force(here: Here, bucket: s3.Bucket) -> None:
     saved("first.json", "ab")
     here.done("state", "push", "first.json")
     here.done("state", "pull", "--out", BACKUP)
+    store = open_store()
+    loaded = store.backend.load()
+    assert loaded.state is not None
+    later = replace(loaded.state, serial=6, outputs=FrozenMap(x=FrozenMap(value=1)))
+    store.backend.save(later, loaded.version)  # what an apply that finds nothing to send may keep
+    assert "the new state is older: serial 4" in refused(here, bucket, BACKUP)
+    records = list(open_store().sink.lines())
+    assert "is serial 7 now: 2 objects" in here.done("state", "push", BACKUP, "--force").text
+    assert names() == {"a", "b"}
+    assert list(open_store().sink.lines())[:-1] == records
+    assert "sound" in here.done("audit", "verify").text
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_no_push_undoes_what_was_let_go(here: Here, bucket: s3.Bucket, force: list[str]) -> None:
+    """A backup from before a `state rm`, with today's log, goes nowhere, by force neither: what was
+    let go would be ours again. The message names the edits, and what to do."""
+    saved("first.json", "ab")
+    here.done("state", "push", "first.json")
+    here.done("state", "pull", "--out", BACKUP)
     before = (here.path / BACKUP).read_bytes()
     here.done("state", "rm", "kafka_topic.a", "--state", BACKUP)
     here.done("state", "push", BACKUP)
     here.done("state", "pull", "--out", "old.json")
     (here.path / "old.json").write_bytes(before)
-    assert "the new state is older: serial 4" in refused(here, bucket, "old.json")
-    records = list(open_store().sink.lines())
-    assert "is serial 7 now: 2 objects" in here.done("state", "push", "old.json", "--force").text
-    assert names() == {"a", "b"}
-    assert list(open_store().sink.lines())[:-1] == records
-    assert "sound" in here.done("audit", "verify").text
+    objects = dict(bucket.objects)
+    said = here.fails("state", "push", "old.json", *force, code=6)
+    assert "2 edits of it (`state push`, `state rm`)" in said and "adopt it" in said
+    assert names() == {"b"}
+    changed = {key for key in bucket.objects if bucket.objects[key] != objects.get(key)}
+    assert all(key.endswith("lock.json") for key in changed)
+    assert "older than its audit log" in here.fails(
+        "state", "pull", "--state", "old.json", "--out", "copy.json", code=6
+    )
 
 
 def test_a_log_that_went_on_otherwise_is_refused(here: Here, bucket: s3.Bucket) -> None:

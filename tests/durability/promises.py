@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kafkaform.apply.recover import steps_of
+from kafkaform.apply.replay import steps_of
 from kafkaform.audit.chain import verify
 from kafkaform.audit.event import Record, decode
 from kafkaform.audit.index import TERMINAL, of_run

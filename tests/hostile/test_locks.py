@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -104,3 +105,46 @@ def test_a_plan_needs_no_lock_and_leaves_none(folder: Folder, tmp_path: Path) ->
     with backend.lock(INFO, 0, SystemClock()):
         folder.done("plan")
         folder.fails(7, "apply", "--auto-approve")
+
+
+PAUSED = """
+import sys
+from kafkaform.apply.ledger import Ledger
+from kafkaform.cli.app import run
+record = Ledger.record
+def late(*given):
+    print("answered", flush=True)
+    sys.stdin.readline()
+    return record(*given)
+Ledger.record = late
+sys.exit(run(["apply", "--auto-approve", "-q"]))
+"""
+
+
+def test_a_lock_file_that_is_removed_lets_nobody_write_beside_a_run(folder: Folder) -> None:
+    """A real run holds the lock and has sent a request when somebody removes what git ignores
+    (`git clean -xfd`), and a second run begins. That one waits, recovers and ends well; the first
+    one ends with 7 and writes nothing more; the log is sound, and a plan finds nothing to do."""
+    folder.declare("z")
+    folder.done("apply", "--auto-approve")
+    folder.declare("a", "z")
+    command = [sys.executable, "-c", PAUSED]
+    pipe = subprocess.PIPE
+    first = subprocess.Popen(
+        command, cwd=folder.path, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    )
+    try:
+        assert first.stdout and "answered\n" in iter(first.stdout.readline, "")
+        shutil.rmtree(folder.path / ".kafkaform")
+        said = folder.done("apply", "--auto-approve")
+        assert "Recovering what run" in said.text
+        records = folder.records()
+        _, err = first.communicate("go on\n", timeout=60)
+    finally:
+        first.kill()
+    assert first.returncode == 7, err
+    assert "lock file of this run was removed or replaced" in " ".join(err.split())
+    assert folder.records() == records
+    folder.done("audit", "verify")
+    assert "No changes" in folder.done("plan", "--detailed-exitcode").out
+    assert set(folder.topics()) == {"a", "z"}

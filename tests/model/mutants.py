@@ -9,9 +9,10 @@ from unittest.mock import patch
 
 from kafkaform.apply import execute, recover, settle
 from kafkaform.apply.ledger import Ledger
+from kafkaform.apply.replay import Replayed
 from kafkaform.audit.chain import glances
 from kafkaform.audit.index import Index, index
-from kafkaform.cli import applying, choosing
+from kafkaform.cli import applying, choosing, workspace
 from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import FaultClass
@@ -108,7 +109,9 @@ MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
     "no patience": lambda: [(execute, "patience", lambda facts: 0.0), (settle, "patience", _never)],
     "no patience in recovery": lambda: [(recover, "patience", lambda facts: 0.0)],
     "no recovery": lambda: [(applying, "_recovered", lambda space, ask, found, *_: found)],
-    "what the log knows is not taken in": lambda: [(recover, "_take_in", lambda *_: 0)],
+    "what the log knows is not taken in": lambda: [
+        (recover, "replay", lambda found, state: Replayed(state))
+    ],
     "no protection": lambda: [(release, "_protected", lambda *_, **__: None)],
     "no guard": lambda: [(build, "guard", lambda changes, *_: tuple(changes))],
     "no lock": lambda: [(MemoryBackend, "lock", lambda *_: nullcontext(Held()))],
@@ -118,6 +121,7 @@ MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
         (build, "_same_scopes", _never),
         (choosing, "refuse_if_foreign", _never),
         (recover, "refuse_other_cluster", _never),
+        (workspace, "refuse_other_scope", _never),
     ],
 }
 

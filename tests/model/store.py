@@ -96,6 +96,10 @@ class MemoryBackend:
     def location(self) -> str:
         return "memory"
 
+    @property
+    def earlier(self) -> str:
+        return "earlier versions in memory"
+
     @contextmanager
     def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[Lease]:
         if self.held:
@@ -178,6 +182,9 @@ class MemorySink:
 
     def last(self) -> bytes | None:
         return self.whole[-1] if self.whole else None
+
+    def claim(self) -> bytes | None:
+        return self.last()
 
     def pass_over_torn(self) -> None:
         """Half a line is all that can be torn here."""

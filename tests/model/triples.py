@@ -47,7 +47,7 @@ def judged(seed: int) -> Verdict:
     state = _state(house, random, live)
     house.backend.data = encode(state)
     said, options = _said(random), _options(random)
-    proven = {origin[1] for origin in house.index.origins.values()}
+    proven = {origin.incarnation for origin in house.index.origins.values()}
     plan = _planned(house, said, options)
     gone = _gone(house, said, options)
     lost = [name for name in live if name.startswith("__") and name not in house.cluster.topics]
@@ -155,6 +155,7 @@ def _proof(journal: Journal, row: Row, action: str) -> int:
         approval="",
         phase="1.1",
         attempt=1,
+        owners=row.owners,
     )
     return journal.write("outcome", outcome_body(subject, "applied", None, 0, None)).seq
 

@@ -15,6 +15,7 @@ import pytest
 from kafkaform.audit.event import Kind, state_body
 from kafkaform.audit.journal import Journal
 from kafkaform.audit.sinks.local import LocalSink
+from kafkaform.cli.carrying import touched
 from kafkaform.core.head import Head
 from kafkaform.core.resource import Desired
 from kafkaform.state.backends.local import LocalBackend
@@ -130,14 +131,30 @@ def _rebuilt(where: House, folder: Path, whole: bytes) -> None:
 
 
 def test_the_state_is_deleted_after_it_was_edited(where: House, tmp_path: Path) -> None:
-    """What somebody had let go must not be ours again: the log cannot repeat that, so apply and
-    plan refuse and name the backups."""
+    """What somebody had let go is not ours again: the log says so, and the state is made without
+    it, in every plan too."""
     _let_go(where, tmp_path, "kafka_topic.d")
-    (tmp_path / STATE).unlink()
-    said = refused(where, tmp_path)
-    assert "state rm" in said and ".kafkaform/backups" in said
-    with pytest.raises(Exception, match="there is no state"):
-        engine.plan(where, SECOND)
+    state, live = tmp_path / STATE, world(where.cluster)
+    whole = decode(state.read_bytes(), "s")
+    state.unlink()
+    assert [c.address for c in engine.plan(where, SECOND).changes if c.blocked] == ["kafka_topic.d"]
+    assert applied(where, SECOND).code == 0
+    assert decode(state.read_bytes(), "s").objects == whole.objects
+    assert world(where.cluster) == live
+
+
+def test_an_edit_is_logged_and_not_saved(where: House, tmp_path: Path) -> None:
+    """A process ends between the record of an edit and the state that follows from it: the next
+    apply repeats the edit, and once only."""
+    state = tmp_path / STATE
+    before = state.read_bytes()
+    _let_go(where, tmp_path, "kafka_topic.d")
+    after = decode(state.read_bytes(), "s").objects
+    state.write_bytes(before)
+    for repeated in ([1], []):
+        assert applied(where, SECOND).code == 0
+        assert decode(state.read_bytes(), "s").objects == after
+        assert [found.edits for found in where.screen.recoveries] == repeated
 
 
 def _let_go(where: House, folder: Path, address: str) -> None:
@@ -146,9 +163,11 @@ def _let_go(where: House, folder: Path, address: str) -> None:
     loaded = backend.load()
     assert loaded.state is not None
     journal = Journal(LocalSink(folder / LOG), where.clock, "edit", "ada", loaded.state.lineage)
-    record = journal.write(Kind.STATE, state_body(9, loaded.version or "", "state rm", ()))
-    after = with_head(without_address(loaded.state, address), Head(record.seq, record.hash))
-    backend.save(commit(loaded.state, after), loaded.version)
+    after = without_address(loaded.state, address)
+    rows = touched(loaded.state, after)
+    record = journal.write(Kind.STATE, state_body(9, loaded.version or "", "state rm", rows))
+    anchored = with_head(after, Head(record.seq, record.hash))
+    backend.save(commit(loaded.state, anchored), loaded.version)
 
 
 def test_the_log_is_deleted(where: House, tmp_path: Path) -> None:

@@ -171,6 +171,8 @@ def test_rescue(backend: Backend) -> None:
 def test_one_run_at_a_time(opened: Open) -> None:
     """A second run is refused with the holder's name, and may go once the first has ended."""
     backend, other = opened(), opened()
+    with opened().lock(OTHER, 0, CLOCK):
+        """The place has a lock from now on."""
     with backend.lock(INFO, 0, CLOCK) as lease:
         assert lease.taken_over is None
         lease.ensure(30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -275,6 +276,46 @@ def test_deleted_lock_file_does_not_admit_two(backend: LocalBackend) -> None:
         shutil.rmtree(backend.path.parent / ".kafkaform")
         with backend.lock(INFO, 0, CLOCK), pytest.raises(Locked):
             backend.lock(INFO, 0, CLOCK).__enter__()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_removed_lock_holds_nothing(backend: LocalBackend, again: bool) -> None:
+    """Once its file is gone, or is another one, the holder may neither send nor save; whoever had
+    to make the file knows that somebody may have been thrown out."""
+    with backend.lock(INFO, 0, CLOCK):
+        version = backend.save(new_state("l"), None)
+    with backend.lock(INFO, 0, CLOCK) as lease:
+        lease.ensure(0)
+        shutil.rmtree(backend.path.parent / ".kafkaform")
+        if again:
+            other = LocalBackend(backend.path)
+            with other.lock(replace(INFO, run="run-2"), 0, CLOCK) as second:
+                assert second.taken_over is not None
+                second.ensure(0)
+        with pytest.raises(Locked, match="lock file of this run was removed or replaced"):
+            lease.ensure(0)
+        with pytest.raises(Locked, match="removed or replaced"):
+            backend.save(replace(new_state("l"), serial=9), version)
+    assert backend.load().version == version
+
+
+@pytest.mark.parametrize(
+    "number", ["EPERM", "EOPNOTSUPP", "ENOSYS", "EMLINK", "EXDEV", "EACCES", "EINVAL"]
+)
+def test_a_file_system_without_hard_links(
+    backend: LocalBackend, monkeypatch: pytest.MonkeyPatch, number: str
+) -> None:
+    """However it says so, a save succeeds, and the earlier version is kept as a copy."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(getattr(errno, number), number)
+
+    monkeypatch.setattr(os, "link", refuse)
+    version = backend.save(new_state("l"), None)
+    before = backend.path.read_bytes()
+    backend.save(replace(new_state("l"), serial=1), version)
+    (kept,) = (backend.path.parent / ".kafkaform" / "backups").iterdir()
+    assert kept.read_bytes() == before and kept.stat().st_mode & 0o777 == 0o600
 
 
 def test_lock_file_deleted_while_it_is_taken(

@@ -24,9 +24,13 @@ def end_of(file: BinaryIO, last: int, line: Callable[[int, int], Line]) -> int:
     line: what stands in a span."""
     before, spans = _last_append(file, last, line)
     for span in spans:
-        if not _follows(before, line(*span)):
+        found = line(*span)
+        if not _is_whole(found):
             return span[0]
-        before = line(*span)
+        if not _follows(before, found):
+            # Lost blocks leave no record whole that stands behind them: this one was written so.
+            return last
+        before = found
     return last
 
 
@@ -66,10 +70,13 @@ def _time(line: Line) -> bytes | None:
     return members["rest"].rpartition(b'"time":')[2] if members else None
 
 
-def _follows(before: Line | None, line: Line) -> bool:
-    """True if this record is whole, and names the one before it."""
+def _is_whole(line: Line) -> bool:
     members = last_members(line)
-    if members is None or digest(line, members) != members["hash"]:
-        return False
+    return members is not None and digest(line, members) == members["hash"]
+
+
+def _follows(before: Line | None, line: Line) -> bool:
+    """True if this record names the one before it."""
+    members = last_members(line)
     known = last_members(before) if before is not None else None
-    return known is None or known["hash"] == members["prev"]
+    return members is None or known is None or known["hash"] == members["prev"]

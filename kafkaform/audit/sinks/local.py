@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from ...core.dataclass import dataclass, field
-from ...core.errors import StorageError
+from ...core.errors import KafkaformError
 from ...core.storage import refusal
 from ..line import Line, Long
-from ..sink import Torn
+from ..sink import Torn, moved_on
 from .ending import end_of, line_end
 
 CHUNK = 1 << 16
@@ -29,6 +30,16 @@ LONG = 1 << 20
 """Bytes from which on a line is not held."""
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 SMALLEST_ROOM = 1 << 20
+_NUMBERS = tuple(f".{number}" for number in range(1, 100))
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """Where the next append goes. file: device and inode, None if there is no file yet; offset:
+    behind its last line."""
+
+    file: tuple[int, int] | None
+    offset: int
 
 
 @dataclass(slots=True)
@@ -36,9 +47,10 @@ class LocalSink:
     """path: the log file; what a crash tore off is kept in `.kafkaform` beside it."""
 
     path: Path
-    _broken: StorageError | None = field(default=None, init=False)
+    _broken: KafkaformError | None = field(default=None, init=False)
     _end: int | None = field(default=None, init=False)
     """Offset behind the last line that counts, if whole lines behind it do not."""
+    _claimed: _Claim | None = field(default=None, init=False)
     _named: bool = field(default=False, init=False)
     """The folder is certain to know the file. That it is there does not say so: the run that
     made it may have been killed before it could see to that."""
@@ -104,15 +116,24 @@ class LocalSink:
                     yield piece
 
     def last(self) -> bytes | None:
+        return self._ended()[0]
+
+    def claim(self) -> bytes | None:
+        line, self._claimed = self._ended()
+        return line
+
+    def _ended(self) -> tuple[bytes | None, _Claim]:
+        """The last line that counts, and where the next one goes."""
         with self._explained("cannot read the audit log"):
             file = self._open_for_reading()
             if file is None:
-                return None
+                return None, _Claim(None, 0)
             with file:
                 end = self._whole(file)
                 start = line_end(file, end - 1) if end else 0
                 file.seek(start)
-                return file.read(end - start - 1) if end else None
+                line = file.read(end - start - 1) if end else None
+                return line, _Claim(_id(os.fstat(file.fileno())), end)
 
     def _whole(self, file: BinaryIO) -> int:
         """Offset behind the last line that counts."""
@@ -128,12 +149,21 @@ class LocalSink:
         try:
             with self._explained("cannot write the audit log"):
                 self._append(b"".join(line + b"\n" for line in lines))
-        except StorageError as error:
+        except KafkaformError as error:
             self._broken = error
             raise
 
     def _append(self, data: bytes) -> None:
-        _write_all(self._open_for_writing(), data)
+        if self._claimed is None:
+            self.claim()
+        claim = self._claimed
+        assert claim is not None  # `claim` has set it
+        with self._alone(create=claim.file is None) as descriptor:
+            found = os.fstat(descriptor)
+            if claim.file not in (None, _id(found)) or found.st_size != claim.offset:
+                raise moved_on(self.location)
+            _write(descriptor, data)
+        self._claimed = _Claim(_id(found), claim.offset + len(data))
         if not self._named:
             _sync_folder(self.path.parent)
             self._named = True
@@ -143,8 +173,11 @@ class LocalSink:
             torn = self._torn()
             if torn:
                 _private_folder(self._folder)
-                self._keep(torn, seq)
-                self._cut(len(torn))
+                with self._alone() as descriptor:
+                    if self._torn() != torn:  # it was no crash: another run is writing
+                        raise moved_on(self.location)
+                    self._keep(torn, seq)
+                    _cut(descriptor, len(torn))
                 self._end = None
             return tuple(_describe(path) for path in self._pieces(seq))
 
@@ -175,7 +208,7 @@ class LocalSink:
     def _pieces(self, seq: int) -> list[Path]:
         """torn-SEQ, torn-SEQ.1, ...: more than one if the append of record SEQ, which was to
         tell of the first, was itself cut short."""
-        names = [f"torn-{seq}", *(f"torn-{seq}.{number}" for number in range(1, 100))]
+        names = [f"torn-{seq}{end}" for end in ("", *_NUMBERS)]
         return [path for path in map(self._folder.joinpath, names) if path.exists()]
 
     def _keep(self, torn: bytes, seq: int) -> None:
@@ -188,16 +221,32 @@ class LocalSink:
         fresh.replace(self._folder / name)
         _sync_folder(self._folder)
 
-    def _cut(self, length: int) -> None:
-        descriptor = self._open_for_writing(create=False)
-        try:
-            # What is no record may be the text of another file, whose name this is too.
-            if os.fstat(descriptor).st_nlink > 1:
-                raise OSError(errno.EMLINK, "the file has another name (a hard link)")
-            os.ftruncate(descriptor, os.fstat(descriptor).st_size - length)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    # ── what two runs left ──────────────────────────────────────────────────────────────
+
+    def keep_whole(self, name: str) -> Torn:
+        """Keep a copy of the log as it is, under this name or one like it."""
+        with self._explained("cannot keep a copy of the audit log"):
+            _private_folder(self._folder)
+            fresh = self._folder / f".torn-{name}.{secrets.token_hex(6)}.tmp"
+            with self.path.open("rb") as file:
+                _write_pieces(fresh, iter(lambda: file.read(LONG), b""))
+            copy = _describe(fresh)
+            for path in (self._folder / f"{name}{end}" for end in ("", *_NUMBERS)):
+                if path.exists() and _describe(path).sha256 != copy.sha256:
+                    continue  # of another time
+                fresh.replace(path)
+                _sync_folder(self._folder)
+                return _describe(path)
+            raise OSError(errno.EEXIST, f"there are too many copies called {name}")
+
+    def replace_whole(self, lines: Iterable[bytes]) -> None:
+        """Put another log in the place of this one, at once. Who asks has kept what was there."""
+        fresh = self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.tmp")
+        with self._explained("cannot write the audit log"), self._alone():
+            _write_pieces(fresh, (line + b"\n" for line in lines))
+            fresh.replace(self.path)
+            _sync_folder(self.path.parent)
+        self._claimed = None
 
     # ── files ───────────────────────────────────────────────────────────────────────────
 
@@ -211,6 +260,19 @@ class LocalSink:
     def _open_for_writing(self, *, create: bool = True) -> int:
         flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
         return _regular(os.open(self.path, flags | (os.O_CREAT if create else 0), PRIVATE_FILE))
+
+    @contextlib.contextmanager
+    def _alone(self, *, create: bool = False) -> Iterator[int]:
+        """The log, open for writing by nobody else. The lock of the state sees to that, but its
+        file can be removed while it is held. Raises Locked."""
+        descriptor = self._open_for_writing(create=create)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield descriptor
+        except BlockingIOError:
+            raise moved_on(self.location) from None
+        finally:
+            os.close(descriptor)
 
     @contextlib.contextmanager
     def _explained(self, task: str) -> Iterator[None]:
@@ -233,19 +295,51 @@ def _regular(descriptor: int) -> int:
 
 
 def _write_new(path: Path, data: bytes) -> None:
+    _write_all(_open_new(path), data)
+
+
+def _write_pieces(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a new file piece by piece, and make its bytes durable."""
+    with os.fdopen(_open_new(path), "wb") as file:
+        for piece in pieces:
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _open_new(path: Path) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    _write_all(os.open(path, flags, PRIVATE_FILE), data)
+    return os.open(path, flags, PRIVATE_FILE)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
     """Write, make durable, close."""
     try:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
-        os.fsync(descriptor)
+        _write(descriptor, data)
     finally:
         os.close(descriptor)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    """Write and make durable."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+    os.fsync(descriptor)
+
+
+def _cut(descriptor: int, length: int) -> None:
+    """Cut so many bytes off the end, and make that durable."""
+    found = os.fstat(descriptor)
+    # What is no record may be the text of another file, whose name this is too.
+    if found.st_nlink > 1:
+        raise OSError(errno.EMLINK, "the file has another name (a hard link)")
+    os.ftruncate(descriptor, found.st_size - length)
+    os.fsync(descriptor)
+
+
+def _id(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
 
 
 def _sync_folder(folder: Path) -> None:

@@ -14,10 +14,10 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import partial
 
 from ...core.dataclass import dataclass, field
-from ...core.errors import KafkaformError, Locked, StorageError
+from ...core.errors import KafkaformError, StorageError
 from ...core.objects import Exists, Objects
 from ..line import Line, Long
-from ..sink import Torn
+from ..sink import Torn, moved_on
 
 FOLDER = "log"
 AT_ONCE = 8
@@ -27,6 +27,10 @@ HELD = 16 << 20
 LONG, ENOUGH = 1 << 20, 1 << 16
 """Bytes from which on a line is handed out piece by piece, and how much of its end is known."""
 MARK, MARKED = f"{FOLDER}/writable", b"kafkaform may write here\n"
+EMPTY = (
+    " If it never held a line and no object follows it, delete it: whether a record is missing "
+    "then, the state's anchor tells."
+)
 _SEGMENT = re.compile(rf"{FOLDER}/(\d{{20}})\.jsonl")
 
 
@@ -69,8 +73,6 @@ class ObjectSink:
 
     def _told(self, first: int, data: bytes) -> Generator[Line, None, int]:
         """The lines of one object; the number of the line after them."""
-        if not data.endswith(b"\n"):
-            raise self._damaged(first, "it does not end with a whole line")
         number, start = first, 0
         while start < len(data):
             end = data.index(b"\n", start)
@@ -90,12 +92,19 @@ class ObjectSink:
             yield data[start:end]
 
     def last(self) -> bytes | None:
+        return self._ended()[0]
+
+    def claim(self) -> bytes | None:
+        line, self._next = self._ended()
+        return line
+
+    def _ended(self) -> tuple[bytes | None, int]:
+        """The last line, and the number of the one after it."""
         line, start = None, max(self._listed(), default=1)
         for first, data in self._reached(start):
             start = first + data.count(b"\n")
             line = data[data.rfind(b"\n", 0, -1) + 1 : -1]
-        self._next = start
-        return line
+        return line, start
 
     def _listed(self) -> Mapping[int, int]:
         """Number of the first line -> bytes, of each object that a listing shows, in order."""
@@ -123,14 +132,21 @@ class ObjectSink:
             pool.shutdown(cancel_futures=True)
 
     def _read(self, first: int) -> bytes | None:
+        """The lines of an object, None if it is not there. Each append writes one line at least."""
         found = self.objects.read(_key(first))
-        return found.data if found else None
+        if found is None:
+            return None
+        if not found.data:
+            raise self._damaged(first, "it is empty", EMPTY)
+        if not found.data.endswith(b"\n"):
+            raise self._damaged(first, "it does not end with a whole line")
+        return found.data
 
-    def _damaged(self, first: int, what: str) -> StorageError:
+    def _damaged(self, first: int, what: str, more: str = "") -> StorageError:
         return StorageError(
             f"the audit log is damaged: {self.objects.location}/{_key(first)}: {what}",
             "Put this object back, from a backup or an earlier version of the bucket. kafkaform "
-            "never changes or removes an object of the log.",
+            f"never changes or removes an object of the log.{more}",
         )
 
     # ── writing ─────────────────────────────────────────────────────────────────────────
@@ -147,16 +163,13 @@ class ObjectSink:
 
     def _append(self, lines: Sequence[bytes]) -> None:
         if self._next is None:
-            self.last()
-            assert self._next is not None  # `last` has set it
+            self.claim()
         number = self._next
+        assert number is not None  # `claim` has set it
         try:
             self.objects.create(_key(number), b"".join(line + b"\n" for line in lines))
         except Exists:
-            raise Locked(
-                f"{self.location}: another run goes on with this log since this one read it",
-                "Run the command again: it first finds out what this run had under way.",
-            ) from None
+            raise moved_on(self.location) from None
         self._next = number + len(lines)
 
     def pass_over_torn(self) -> None:

@@ -10,14 +10,15 @@ import typer
 from ...audit.chain import trusted
 from ...audit.chain import verify as verify_chain
 from ...audit.event import Record, encode
+from ...core.clock import SystemClock
 from ...core.errors import StorageError, UsageError
 from ...core.head import Head, parse_head
 from ...core.value import FrozenMap
 from ...render.text import count, inline, json_line
 from ..connection import Way, connects
 from ..console import Console
-from ..flags import StateFile
-from ..stores import open_store
+from ..flags import LockTimeout, StateFile
+from ..stores import open_store, seconds_of
 
 app = typer.Typer(help="The audit log.", no_args_is_help=True)
 SHOWN = 50
@@ -98,8 +99,7 @@ def verify(
     if not result.ok:
         raise StorageError(
             f"{store.sink.location}: record {result.seq}: {result.problem}",
-            f"Sound before it: {count(result.records, 'record')}. Restore the log from a backup, "
-            "and find out who changed it.",
+            f"Sound before it: {count(result.records, 'record')}. {result.advice}",
         )
     against = " and the state's anchor" if recorded and recorded.audit_head else ""
     Console.standard().out(
@@ -112,6 +112,29 @@ def _head(text: str) -> Head:
         return parse_head(text)
     except ValueError as error:
         raise UsageError(str(error), "Use what `kafkaform audit head` printed.") from None
+
+
+@app.command("mend")
+def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
+    """Join what two runs have written to the log at the same time.
+
+    Nothing is lost: the log as it was is kept beside it, and a later apply recovers both runs.
+    """
+    from ..mending import mend
+
+    store, console = open_store(state), Console.standard()
+    found = mend(store, SystemClock(), seconds_of(lock_timeout, "--lock-timeout"))
+    if found is None:
+        console.out("The audit log is sound: there is nothing to mend.")
+        return
+    for record in found.others:
+        console.out(_line(record))
+    console.out(
+        f"Joined {count(len(found.others), 'record')} that had been written beside others of the "
+        f"same numbers, from record {found.first} on. The log as it was is kept in "
+        f".kafkaform/{found.kept}."
+    )
+    console.note("Next: `kafkaform apply` finds out what the runs had under way.")
 
 
 @app.command()

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ...apply.replay import replay
 from ...audit.event import Kind, state_body, timestamp
-from ...audit.journal import Journal
 from ...core.address import matches, parse_address
 from ...core.clock import SystemClock
 from ...core.diagnostics import suggest
@@ -25,7 +25,7 @@ from ..carrying import refuse_before_recovery, touched
 from ..console import Console
 from ..flags import LockTimeout, StateFile
 from ..stores import open_store, seconds_of
-from ..workspace import lock_info, new_run_id, read_log, who
+from ..workspace import lock_info, new_run_id, open_journal, read_log
 
 app = typer.Typer(help="The recorded state.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="For programs.")]
@@ -139,18 +139,23 @@ def _edit(
     store, clock, run = open_store(state_file), SystemClock(), new_run_id()
     timeout = seconds_of(lock_timeout, "--lock-timeout")
     info = lock_info(run, command, timestamp(clock.now()))
-    with store.backend.lock(info, timeout, clock):
+    with store.backend.lock(info, timeout, clock) as lease:
         store.backend.check_writable()
         loaded = store.backend.load()
         if loaded.state is None:
             raise UsageError("there is no state here", "Check the folder (-chdir) and --state.")
-        refuse_before_recovery(read_log(store.sink, loaded.state))
-        before, after = loaded.state, change(loaded.state)
-        journal = Journal(store.sink, clock, run, who(), before.lineage)
-        body = state_body(before.serial + 1, loaded.version or "", command, touched(before, after))
+        found, version = read_log(store.sink, loaded.state), loaded.version
+        refuse_before_recovery(found, (Kind.STATE,))
+        before = loaded.state
+        if found.unsaved:  # an edit that was logged, and could not be saved
+            before = commit(before, with_head(replay(found, before).state, found.head))
+            version = store.backend.save(before, version)
+        after = change(before)
+        journal = open_journal(store.sink, clock, run, before, found, lease)
+        body = state_body(before.serial + 1, version or "", command, touched(before, after))
         record = journal.write(Kind.STATE, body)
         anchored = with_head(after, Head(record.seq, record.hash))
-        store.backend.save(commit(before, anchored), loaded.version)
+        store.backend.save(commit(before, anchored), version)
 
 
 def row_lines(row: Row) -> Iterator[str]:

@@ -19,10 +19,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ...core.clock import Clock
-from ...core.dataclass import dataclass
+from ...core.dataclass import dataclass, field
 from ...core.errors import Locked, StorageError
 from ...core.storage import refusal
-from ..backend import Held, Loaded, LockInfo
+from ..backend import Loaded, LockInfo
 from ..codec import decode, encode
 from ..model import State
 from . import files
@@ -38,14 +38,41 @@ UNKNOWN_HOLDER = LockInfo("unknown", "somebody", "unknown", 0, "unknown", "unkno
 
 
 @dataclass(frozen=True, slots=True)
+class FileLease:
+    """The lock file while it is held. Somebody can remove it (`git clean -xfd`): then the next run
+    makes and holds another one of that name, and this one holds nothing any more."""
+
+    state: Path
+    path: Path
+    descriptor: int
+    taken_over: float | None = None
+
+    def ensure(self, seconds: float) -> None:
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.fstat(self.descriptor), self.path.lstat()):
+                return
+        raise Locked(
+            f"{self.state}: the lock file of this run was removed or replaced, so another run may "
+            "have begun",
+            "Leave .kafkaform alone while something runs there. Run the command again: it first "
+            "finds out what this run had under way.",
+        )
+
+
+@dataclass(slots=True)
 class LocalBackend:
     """path: the state file; lock and earlier versions live in `.kafkaform` beside it."""
 
     path: Path
+    _lease: FileLease | None = field(default=None, init=False)
 
     @property
     def location(self) -> str:
         return str(self.path)
+
+    @property
+    def earlier(self) -> str:
+        return str(self._folder / "backups")
 
     @property
     def _folder(self) -> Path:
@@ -58,28 +85,37 @@ class LocalBackend:
     # ── lock ────────────────────────────────────────────────────────────────────────────
 
     @contextlib.contextmanager
-    def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[Held]:
-        """Hold the lock. Raises Locked after `timeout` seconds, StorageError."""
+    def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[FileLease]:
+        """Hold the lock. Raises Locked after `timeout` seconds, StorageError.
+
+        A lock file that is not there may have been removed while somebody held it, so it counts as
+        taken over.
+        """
         with _explained("cannot lock the state", self._lock_path):
             files.private_folder(self._folder)
-            descriptor = self._acquire(clock, clock.monotonic() + timeout)
+            descriptor, made = self._acquire(clock, clock.monotonic() + timeout)
+        taken_over = clock.monotonic() if made else None
+        lease = FileLease(self.path, self._lock_path, descriptor, taken_over)
         try:
             with _explained("cannot lock the state", self._lock_path):
                 _write_owner(descriptor, info)
                 for leftover in files.leftovers(self.path):
                     leftover.unlink()
-            yield Held()
+            self._lease = lease
+            yield lease
         finally:
+            self._lease = None
             with contextlib.suppress(OSError):  # the text is for people; closing frees the lock
                 os.ftruncate(descriptor, 0)
             os.close(descriptor)
 
-    def _acquire(self, clock: Clock, deadline: float) -> int:
+    def _acquire(self, clock: Clock, deadline: float) -> tuple[int, bool]:
+        """The lock file, and whether it had to be made."""
         deadline = max(deadline, clock.monotonic() + SHORTEST_WAIT_SECONDS)
         while True:
-            descriptor = self._try_lock()
-            if descriptor is not None:
-                return descriptor
+            taken = self._try_lock()
+            if taken is not None:
+                return taken
             if clock.monotonic() >= deadline:
                 holder = self.holder() or UNKNOWN_HOLDER
                 raise Locked(
@@ -89,9 +125,11 @@ class LocalBackend:
                 )
             clock.sleep(RETRY_SECONDS)
 
-    def _try_lock(self) -> int | None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-        descriptor = os.open(self._lock_path, flags, files.PRIVATE_FILE)
+    def _try_lock(self) -> tuple[int, bool] | None:
+        try:
+            descriptor, made = self._open_lock()
+        except FileExistsError:  # somebody made it in this moment
+            return None
         try:
             # Its text is replaced: that of a file with another name would be somebody else's.
             if os.fstat(descriptor).st_nlink > 1:
@@ -99,7 +137,7 @@ class LocalBackend:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Who deletes the lock file meanwhile leaves us with a lock that nobody else meets.
             if os.path.samestat(os.fstat(descriptor), self._lock_path.lstat()):
-                return descriptor
+                return descriptor, made
         except (BlockingIOError, FileNotFoundError):
             pass
         except OSError:
@@ -107,6 +145,14 @@ class LocalBackend:
             raise
         os.close(descriptor)
         return None
+
+    def _open_lock(self) -> tuple[int, bool]:
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            return os.open(self._lock_path, flags), False
+        except FileNotFoundError:
+            new = flags | os.O_CREAT | os.O_EXCL
+            return os.open(self._lock_path, new, files.PRIVATE_FILE), True
 
     def holder(self) -> LockInfo | None:
         """Who holds the lock now. Raises StorageError if the lock file cannot be read."""
@@ -147,6 +193,8 @@ class LocalBackend:
 
     def save(self, state: State, version: str | None) -> str:
         data = encode(state)
+        if self._lease is not None:
+            self._lease.ensure(0.0)
         current = self._read()
         _refuse_other(self.location, current, version)
         with _explained("cannot save the state", self.path):
@@ -159,6 +207,7 @@ class LocalBackend:
         with _explained("the state could not be saved, so nothing is sent", self.path):
             files.private_folder(files.private_folder(self._folder) / "backups")
             files.reserve(self.path, needed)
+            files.sync_folder(self.path.parent)  # as a save does after its rename
 
     def rescue(self, state: State) -> str:
         return save_somewhere(state)
@@ -210,7 +259,7 @@ class LocalBackend:
         backup.unlink(missing_ok=True)
         try:
             os.link(self.path, backup, follow_symlinks=False)
-        except PermissionError:  # a file system without hard links, such as FAT
+        except OSError:  # file systems without hard links refuse in many ways
             files.write_new(backup, current)
         for old in sorted(self._backups, key=_serial)[:-KEPT_VERSIONS]:
             old.unlink()
@@ -246,12 +295,16 @@ def _version(serial: int, data: bytes) -> str:
 
 
 def _sound(backups: Iterable[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
-    """Those that can be used, each with how new it is: the record that it follows from, and its
-    serial, which begins anew where a state was built from its log."""
+    """Those that can be used, each with how new it is."""
     for path in backups:
         with contextlib.suppress(OSError, StorageError):
-            state = decode(files.read(path), str(path))
-            yield path, (state.audit_head.seq if state.audit_head else 0, state.serial)
+            yield path, age(decode(files.read(path), str(path)))
+
+
+def age(state: State) -> tuple[int, int]:
+    """How new a state is: the record that it follows from, and its serial, which begins anew
+    where a state was built from its log."""
+    return (state.audit_head.seq if state.audit_head else 0, state.serial)
 
 
 def _serial(backup: Path) -> int:

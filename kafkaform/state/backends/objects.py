@@ -20,7 +20,7 @@ from ..backend import Loaded, LockInfo
 from ..codec import decode, encode
 from ..model import State
 from . import lease
-from .local import KEPT_VERSIONS, save_somewhere
+from .local import KEPT_VERSIONS, age, save_somewhere
 
 STATE, HISTORY, PROBE = "state.json", "history", "probe"
 LEASE_SECONDS = 120.0
@@ -39,6 +39,10 @@ class ObjectBackend:
     @property
     def location(self) -> str:
         return f"{self.objects.location}/{STATE}"
+
+    @property
+    def earlier(self) -> str:
+        return f"{self.objects.location}/{HISTORY}/"
 
     # ── lock ────────────────────────────────────────────────────────────────────────────
 
@@ -63,7 +67,7 @@ class ObjectBackend:
         if found is None:
             self._current = None
             return Loaded(None, None)
-        state = decode(found.data, self.location)
+        state = decode(found.data, self.location, self._way_back)
         self._current = (found.version, found.data)
         return Loaded(state, _version(state.serial, found.data, found.version))
 
@@ -117,6 +121,27 @@ class ObjectBackend:
             f"{self.location}: the state was moved on by somebody else since it was loaded",
             "Run the command again; it starts from the state that is there now.",
         ) from None
+
+    def _way_back(self) -> str:
+        """What to do about a damaged state: names the newest version that is sound."""
+        kept = []
+        for entry in self.objects.names(HISTORY):
+            with contextlib.suppress(StorageError):
+                found = self.objects.read(entry.key)
+                if found is not None:
+                    kept.append((age(decode(found.data, entry.key)), entry.key))
+        if not kept:
+            return (
+                f"Do not repair it by hand. {self.earlier} holds no sound version of it. Restore "
+                f"an earlier version of the object from your bucket, or delete {STATE}: the next "
+                "apply builds the state from the audit log."
+            )
+        (_, serial), key = max(kept)
+        return (
+            f"Do not repair it by hand. The newest sound version that was kept is serial {serial}: "
+            f"copy {self.objects.location}/{key} over {self.location} with the tools of your store,"
+            " then run apply; it takes what came after that from the audit log."
+        )
 
     # ── checks ──────────────────────────────────────────────────────────────────────────
 

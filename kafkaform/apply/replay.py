@@ -1,0 +1,105 @@
+"""What the log tells after the record that a state follows from, laid over that state.
+
+A state can be older than its log: a save failed, or a backup was put back. Everything that
+happened since is done again in the order of the log: steps that were applied, and edits of the
+state. So what somebody had let go does not become ours again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+
+from ..audit.event import Kind, Record
+from ..audit.index import Index, is_vague, of_run
+from ..core.change import Change, Outcome, OutcomeStatus, Step
+from ..core.dataclass import dataclass
+from ..core.errors import StorageError
+from ..core.resource import Identity
+from ..plan.codec import from_data
+from ..plan.model import Plan
+from ..state.codec import row_of
+from ..state.edit import put_all
+from ..state.model import Row, State
+from .ledger import bookkeeping, taken_in
+from .report import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """state: with all that it lacked, not saved yet; outcomes, edits: how many of them it lacked;
+    released: what a vague edit may have let go, so that it is managed no more."""
+
+    state: State
+    outcomes: int = 0
+    edits: int = 0
+    released: tuple[Identity, ...] = ()
+
+
+def replay(found: Index, state: State) -> Replayed:
+    """Raises StorageError if the log lacks the plan of a run, or if a row in it is damaged."""
+    plans: dict[str, Plan] = {}
+    released: list[Identity] = []
+    counts = {True: 0, False: 0}
+    for (is_edit, run), group in groupby(found.unsaved, _place):
+        records = tuple(group)
+        counts[is_edit] += len(records)
+        if not is_edit:
+            plan = plans.setdefault(run, plan_of(run, found))
+            state = taken_in(state, plan, _results(plan, records))
+            continue
+        for record in records:
+            rows = _rows(record)
+            if is_vague(record):
+                released += [i for i, row in rows.items() if row is None and i in state.objects]
+            gone = [identity for identity, row in rows.items() if row is None]
+            state = put_all(state, (row for row in rows.values() if row is not None), gone)
+    return Replayed(state, counts[False], counts[True], tuple(released))
+
+
+def plan_of(run: str, found: Index) -> Plan:
+    """The plan of a run, as it was recorded. Raises StorageError."""
+    data = found.runs[run].plan if run in found.runs else None
+    if data is None:
+        raise StorageError(
+            f"the audit log has an open intent of run {run} but not its plan",
+            "`kafkaform audit verify` says whether records are missing. Nothing was sent.",
+        )
+    return from_data(Plan, data)
+
+
+def outcome_of(record: Record) -> Outcome:
+    """The outcome that a record tells of, without its fault."""
+    body = record.body
+    status = OutcomeStatus(body["outcome"])
+    return Outcome(body["step"], status, ticket=body["ticket"], incarnation=body["incarnation"])
+
+
+def steps_of(plan: Plan) -> dict[str, tuple[Change, Step]]:
+    """step id -> its change and itself, bookkeeping steps included."""
+    return {
+        step.id: (change, step)
+        for change in plan.effective
+        for step in change.steps or (bookkeeping(change),)
+    }
+
+
+def _place(record: Record) -> tuple[bool, str]:
+    return record.kind == Kind.STATE, of_run(record)
+
+
+def _results(plan: Plan, records: Iterable[Record]) -> list[tuple[Result, Record]]:
+    pairs = steps_of(plan)
+    return [(Result(*pairs[r.body["step"]], outcome_of(r), r.body["attempt"]), r) for r in records]
+
+
+def _rows(record: Record) -> Mapping[Identity, Row | None]:
+    """What an edit has left of each object that it touched. One that does not say so may have let
+    all of them go: an object that is managed no more is deleted by nobody."""
+    rows = {}
+    for item in record.body.get("objects", ()):
+        identity = Identity(item["instance"], item["kind"], item["key"])
+        data = item.get("row")
+        where = f"record {record.seq} of the audit log"
+        rows[identity] = None if data is None else row_of(data, where)
+    return rows

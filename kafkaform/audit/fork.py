@@ -1,0 +1,129 @@
+"""A log that two runs have written to at the same time, and how it becomes one chain again.
+
+Each of the two went on from the same record, so that what one of them wrote does not follow what
+stands before it. No byte of that is wrong, and all of it happened. The branch that the state
+follows from stays as it is; what stands in the others is appended to it, sealed anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ..core.dataclass import dataclass
+from ..core.errors import StorageError
+from ..core.head import GENESIS, Head
+from ..core.value import FrozenMap
+from .chain import ADVICE, seal
+from .event import Kind, Record, fork_body
+from .line import Line, digest, last_members
+from .sink import Torn
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """head: of the branch that stays; begin: the first number that was given twice; stays: for
+    each line of the log, in order, whether it is of that branch."""
+
+    head: Head
+    begin: int
+    stays: tuple[bool, ...]
+
+
+def find_fork(lines: Iterable[Line], where: str, anchor: Head | None = None) -> Fork | None:
+    """How the branches of a log stand, None if it has one only. anchor: the state's, which is in
+    the branch that stays; of several such, or without it, the longest one does.
+
+    Raises StorageError if something else is wrong with the log: a record that was changed, or one
+    that follows no other.
+    """
+    heads: list[Head] = []
+    parents: list[int] = []
+    places = {GENESIS: -1}
+    for line in lines:
+        head, prev = _sound(line, where, len(heads))
+        if prev not in places or head in places:
+            problem = f"record {head.seq} (line {len(heads) + 1}) follows no other record"
+            raise StorageError(f"{where}: {problem}", ADVICE)
+        parents.append(places[prev])
+        places[head] = len(heads)
+        heads.append(head)
+    ends = set(range(len(heads))) - set(parents)
+    paths = [_path(end, parents) for end in sorted(ends)]
+    if anchor is not None and anchor.seq:
+        paths = [path for path in paths if places.get(anchor) in path]
+        if not paths:
+            missing = f"record {anchor.seq}, which the state follows from, is in no part of it"
+            raise StorageError(f"{where}: {missing}", ADVICE)
+    if len(ends) < 2:
+        return None
+    path = max(paths, key=len)
+    stays = tuple(place in path for place in range(len(heads)))
+    begin = heads[stays.index(False)].seq
+    return Fork(heads[max(path)], begin, stays)
+
+
+def rejoin(
+    fork: Fork,
+    plans: Sequence[Record],
+    others: Sequence[Record],
+    kept: Torn,
+    *,
+    time: str,
+    run: str,
+    actor: str,
+) -> Iterator[Record]:
+    """The records that follow the branch that stays: one that tells of the fork, then what the
+    other branches say, each with what it was. Where they name a record of their own by its number,
+    they name it by its new one.
+
+    plans: records of the branch that stays, which say what runs of the others had planned, once
+    more: a reader has forgotten them by then; others: the records of the other branches, in the
+    order of the log; kept: where the log as it was is kept; run, actor: whose doing this is.
+    """
+    lineage = others[0].body["lineage"]
+    body = fork_body(kept, len(others)).with_items({"lineage": lineage})
+    told = seal(fork.head, time=time, run=run, actor=actor, kind=str(Kind.RECOVER), body=body)
+    yield told
+    head, numbers = Head(told.seq, told.hash), dict[int, int]()
+    for old in (*plans, *others):
+        was = FrozenMap(seq=old.seq, time=old.time, hash=old.hash)
+        body = _renumbered(old.body, numbers).with_items({"forked": was})
+        new = seal(head, time=time, run=old.run, actor=old.actor, kind=old.kind, body=body)
+        yield new
+        head = Head(new.seq, new.hash)
+        numbers |= {} if old in plans else {old.seq: new.seq}
+
+
+def _sound(line: Line, where: str, place: int) -> tuple[Head, Head]:
+    """The head that a line is, and the one before it. Raises StorageError."""
+    match = last_members(line)
+    if match is None or digest(line, match) != match["hash"]:
+        raise StorageError(f"{where}: line {place + 1} was changed or overwritten", ADVICE)
+    seq = int(match["seq"])
+    return Head(seq, match["hash"].decode()), Head(seq - 1, match["prev"].decode())
+
+
+def _path(end: int, parents: Sequence[int]) -> set[int]:
+    """The places of a branch, from its end to the first record."""
+    path = set()
+    while end >= 0:
+        path.add(end)
+        end = parents[end]
+    return path
+
+
+def _renumbered(body: FrozenMap, numbers: dict[int, int]) -> FrozenMap:
+    if "discharges" in body:
+        return body.with_items({"discharges": numbers.get(body["discharges"], body["discharges"])})
+    rows = [item for item in body.get("objects") or () if isinstance(item, FrozenMap)]
+    if not any(item.get("row") for item in rows):
+        return body
+    return body.with_items({"objects": tuple(_with_origin(item, numbers) for item in rows)})
+
+
+def _with_origin(item: FrozenMap, numbers: dict[int, int]) -> FrozenMap:
+    row = item.get("row")
+    if not isinstance(row, FrozenMap):
+        return item
+    origin = numbers.get(row["origin"], row["origin"])
+    return item.with_items({"row": row.with_items({"origin": origin})})

@@ -1,0 +1,78 @@
+"""`audit mend`: a log that two runs have written to at the same time can be used again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain, compress
+
+from ..audit.chain import verify
+from ..audit.event import Kind, Record, decode, encode, timestamp
+from ..audit.fork import Fork, find_fork, rejoin
+from ..audit.index import of_run
+from ..audit.line import Line, held, last_members
+from ..audit.sinks.local import LocalSink
+from ..core.clock import Clock
+from ..core.dataclass import dataclass
+from ..core.errors import StorageError
+from ..state.backend import Lease
+from .stores import Store
+from .workspace import lock_info, new_run_id, who
+
+COMMAND = "audit mend"
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """others: the records of the branches that were appended, as they were; first: the number of
+    the first one now; kept: the file that has the log as it was."""
+
+    others: tuple[Record, ...]
+    first: int
+    kept: str
+
+
+def mend(store: Store, clock: Clock, timeout: float) -> Mended | None:
+    """Make one chain of a log that has branches; None if it has none, and is sound.
+
+    Raises StorageError for a log that is damaged otherwise, Locked.
+    """
+    run = new_run_id()
+    info = lock_info(run, COMMAND, timestamp(clock.now()))
+    with store.backend.lock(info, timeout, clock) as lease:
+        state = store.backend.load().state
+        anchor = state.audit_head if state else None
+        if verify(store.sink.lines(), anchor).ok:
+            return None
+        fork = find_fork(store.sink.lines(), store.sink.location, anchor)
+        if fork is None or not isinstance(store.sink, LocalSink):
+            raise StorageError(
+                f"{store.sink.location}: what is wrong with it is not that two runs wrote to it",
+                "`kafkaform audit verify` says what it is.",
+            )
+        return _mended(store.sink, fork, lease, timestamp(clock.now()), run)
+
+
+def _mended(sink: LocalSink, fork: Fork, lease: Lease, time: str, run: str) -> Mended:
+    gone = [not stays for stays in fork.stays]
+    others = tuple(decode(held(line)) for line in compress(sink.lines(), gone))
+    plans = _plans(compress(sink.lines(), fork.stays), {of_run(record) for record in others})
+    kept = sink.keep_whole(f"forked-{fork.begin}")
+    joined = rejoin(fork, plans, others, kept, time=time, run=run, actor=who())
+    lease.ensure(0.0)
+    sink.replace_whole(chain(_staying(sink, fork), (encode(record) for record in joined)))
+    return Mended(others, fork.head.seq + 2 + len(plans), kept.file)
+
+
+def _plans(lines: Iterable[Line], runs: Collection[str]) -> list[Record]:
+    """The recorded plans of these runs."""
+    found = (decode(held(line)) for line in lines if _is_plan(line))
+    return [record for record in found if record.run in runs]
+
+
+def _is_plan(line: Line) -> bool:
+    members = last_members(line)
+    return members is not None and members["kind"] == Kind.PLAN.encode()
+
+
+def _staying(sink: LocalSink, fork: Fork) -> Iterator[bytes]:
+    return (held(line) for line in compress(sink.lines(), fork.stays))
