@@ -13,8 +13,8 @@ from ..audit.index import Index
 from ..core.change import Action, Change, Path
 from ..core.errors import PlanRefused
 from ..core.resource import Absent, Failed, Hidden, Identity, Observed, Reading
-from ..core.value import EMPTY, FrozenMap
-from ..plan.approval import approval
+from ..core.value import EMPTY
+from ..plan.approval import RULE, approval
 from ..plan.diff import dotted, flatten
 from ..plan.drafts import ownership
 from ..plan.model import Plan
@@ -27,13 +27,25 @@ AGAIN = "Plan again and have the new plan reviewed."
 SHOWN = 5
 
 
-def refuse_if_foreign(
-    plan: Plan, state: State, sessions: Mapping[str, Session], providers: Mapping[str, Provider]
-) -> None:
-    """The plan belongs to this state and these clusters, and says what its steps do.
+def refuse_if_altered(plan: Plan, providers: Mapping[str, Provider]) -> None:
+    """Raises PlanRefused for a plan whose approval or steps do not follow from what it says (the
+    file was altered by hand), and for one that was approved by other rules than today's."""
+    if plan.rule != RULE:
+        raise PlanRefused(
+            "the plan was approved by the rules of another version of kafkaform, which covered "
+            "other parts of a plan",
+            AGAIN,
+        )
+    if not _follows(plan, providers):
+        raise PlanRefused(
+            "the plan was altered: its approval or its steps do not follow from its changes", AGAIN
+        )
 
-    Raises PlanRefused: another lineage or scope id than the state or the cluster has, steps or
-    approval that do not follow from the changes (the file was altered by hand).
+
+def refuse_if_foreign(plan: Plan, state: State, sessions: Mapping[str, Session]) -> None:
+    """The plan belongs to this state and these clusters.
+
+    Raises PlanRefused: another lineage or scope id than the state or the cluster has.
     """
     if plan.lineage != state.lineage:
         raise PlanRefused("the plan was made for another state", AGAIN)
@@ -48,8 +60,6 @@ def refuse_if_foreign(
                 f'"{instance}" is cluster {scope}, this state belongs to cluster {recorded}',
                 "Check bootstrap_servers and the folder.",
             )
-    if not _follows(plan, providers):
-        raise PlanRefused("the plan was altered: its steps do not follow from its changes", AGAIN)
 
 
 def refuse_other_cluster(plan: Plan, instance: str, session: Session) -> None:
@@ -64,10 +74,8 @@ def refuse_other_cluster(plan: Plan, instance: str, session: Session) -> None:
 
 def _follows(plan: Plan, providers: Mapping[str, Provider]) -> bool:
     """Whether approval and steps are those of the changes; a forged file may lack any part."""
-    scopes = FrozenMap({name: item.facts.scope_id for name, item in plan.instances.items()})
     try:
-        approved = approval(plan.changes, scopes, plan.lineage) == plan.approval
-        return approved and not _altered(plan, providers)
+        return approval(plan) == plan.approval and not _altered(plan, providers)
     except (AttributeError, LookupError, TypeError, ValueError):
         return False
 

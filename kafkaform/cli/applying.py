@@ -47,7 +47,7 @@ from ..core.errors import (
 from ..core.progress import Message
 from ..core.resource import InstanceWorld
 from ..core.value import FrozenMap
-from ..plan.approval import change_digest
+from ..plan.approval import RULE, change_digest
 from ..plan.build import reviewed
 from ..plan.codec import from_data, to_data
 from ..plan.model import Mode, Plan
@@ -56,10 +56,10 @@ from ..provider.contract import Session
 from ..render.text import count
 from ..state.backend import Lease
 from ..state.edit import with_outputs
-from .choosing import choose, resumed
+from .choosing import choose, refuse_old_token, resumed
 from .configuration import recorded_outputs
 from .planning import refuse_if_blocked
-from .scene import Applied, Ask, Scene, Screen
+from .scene import Applied, Ask, Chosen, Scene, Screen
 from .signals import Unsent, tell_finishing, unsent
 from .workspace import (
     Workspace,
@@ -85,6 +85,7 @@ RECOVERING = (
 def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
     """Run one apply. Raises the KafkaformError that its exit code stands for, except for what
     went wrong while sending: that is in the report."""
+    refuse_old_token(ask.expect)
     run = new_run_id()
     info = lock_info(run, ask.command, timestamp(space.clock.now()))
     _tell_of_waiting(space, ask, screen)
@@ -164,12 +165,12 @@ def _unresolved(left: Sequence[Result], found: Index, command: str) -> OutcomeUn
             f"{count(len(left), 'step')} of an earlier run cannot be read: {_some(left)}",
             f"Make them readable (brokers, rights), then run {command} again. Nothing was sent.",
         )
-    token = from_data(Plan, found.open_run.plan).token
+    plan = from_data(Plan, found.open_run.plan)
+    again = f"Send the same once more with `kafkaform apply --expect {plan.token}`, or give"
     return OutcomeUnknown(
         f"an earlier run sent a secret, no answer came, and nobody can read whether it arrived: "
         f"{_some(left)}",
-        f"Send the same once more with `kafkaform apply --expect {token}`, or give the secret "
-        "another version. Nothing was sent.",
+        f"{again if plan.rule == RULE else 'Give'} the secret another version. Nothing was sent.",
     )
 
 
@@ -187,8 +188,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
         return Applied(plan, scene.ledger.state, run, already=chosen.already)
     refuse_if_blocked(plan, ask.fail_on, excludes=ask.make is None)
     if not plan.effective:
-        scene.ledger.refresh(plan.changes)
-        broken = _keep_outputs(scene, plan)
+        broken = _keep_up(scene, chosen)
         return Applied(plan, scene.ledger.state, run, told=broken)
     how = _approved(scene, plan)
     _look_again(scene, plan, chosen.done)
@@ -212,7 +212,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
             chosen.done,
         )
         report = _verified(scene, job, execute(job))
-        broken = _end(scene, plan, report)
+        broken = _end(scene, chosen, report)
     _tell(scene.screen, report.work)
     return Applied(plan, scene.ledger.state, run, report, told=broken)
 
@@ -355,18 +355,24 @@ def _verified(scene: Scene, job: Run, report: Report) -> Report:
     return replace(report, invisible=late)
 
 
-def _end(scene: Scene, plan: Plan, report: Report) -> Diagnostics:
+def _end(scene: Scene, chosen: Chosen, report: Report) -> Diagnostics:
     """Outputs, the end of the run, and the state anchored at it; the rules that do not hold.
     Whoever lost the lock writes nothing any more."""
     if isinstance(report.stopped, Locked):
         return ()
-    scene.ledger.refresh(plan.changes)
-    broken = _keep_outputs(scene, plan)
+    broken = _keep_up(scene, chosen)
     counts = Counter(result.outcome.status.value for result in report.results)
-    end = run_end_body(plan.approval, complete=report.complete, counts=counts)
+    end = run_end_body(chosen.plan.approval, complete=report.complete, counts=counts)
     scene.ledger.journal.write(Kind.RUN_END, end)
     scene.ledger.save(scene.ledger.state)
     return broken
+
+
+def _keep_up(scene: Scene, chosen: Chosen) -> Diagnostics:
+    """The state of what needs no change: rows as they are live today, and outputs."""
+    if chosen.made_now:
+        scene.ledger.refresh(chosen.plan.changes)
+    return _keep_outputs(scene, chosen.plan)
 
 
 def _keep_outputs(scene: Scene, plan: Plan) -> Diagnostics:

@@ -3,10 +3,11 @@ approved one (architecture §4.4)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ..apply.freshness import refuse_if_foreign
+from ..apply.freshness import AGAIN, refuse_if_altered, refuse_if_foreign
 from ..apply.recover import outcome_of, steps_of
 from ..apply.report import GOOD
 from ..apply.verify import visible
@@ -17,6 +18,7 @@ from ..core.change import Action, Change, Outcome, Step
 from ..core.dataclass import replace
 from ..core.errors import PlanRefused
 from ..core.resource import Identity, Reading
+from ..plan.approval import RULE
 from ..plan.build import record_only
 from ..plan.codec import from_data
 from ..plan.drafts import ownership
@@ -28,9 +30,11 @@ from .scene import Ask, Chosen, Scene
 
 def resumed(ask: Ask, found: Index) -> frozenset[str]:
     """Ids of the runs that this apply goes on with: those of the open run, if its approval is
-    the one that is asked for."""
+    the one that is asked for and still made by today's rules."""
     open_run = found.open_run
     if open_run is None or _wanted(ask, _saved(ask.plan_file)) != open_run.approval:
+        return frozenset()
+    if open_run.plan is None or open_run.plan.get("rule") != RULE:
         return frozenset()
     return frozenset(run.run for run in found.runs.values() if run.approval == open_run.approval)
 
@@ -46,26 +50,28 @@ def choose(scene: Scene) -> Chosen:
     if ask.make is not None:
         plan = ask.make(scene)
         scene.screen.plan(plan)
-        return Chosen(plan, {})
+        return Chosen(plan, {}, made_now=True)
     saved = _saved(ask.plan_file)
     wanted = _wanted(ask, saved)
-    if saved and ask.expect:
+    if saved is not None:
+        refuse_if_altered(saved, scene.space.providers)
         _expected(saved, ask.expect)
     if wanted and found.open_run and found.open_run.approval == wanted and found.open_run.plan:
         plan = from_data(Plan, found.open_run.plan)
+        refuse_if_altered(plan, scene.space.providers)
         _expected(plan, ask.expect)
         # A first run's plan knows no lineage yet; the log that holds it is this state's own.
         state = replace(scene.ledger.state, lineage=plan.lineage)
-        refuse_if_foreign(plan, state, scene.sessions, scene.space.providers)
+        refuse_if_foreign(plan, state, scene.sessions)
         scene.screen.note(f"Resuming run {found.open_run.run}.")
         return Chosen(plan, _still_done(scene, plan))
     past = found.last_run_of(wanted) if wanted else None
     if past is not None and past.complete:
         plan = saved or _recorded_plan(scene, past.run)
-        if _holds(scene, plan):
+        if ask.expect in (None, plan.token) and _holds(scene, plan):
             return Chosen(plan, {}, past.run)
     if saved is not None:
-        refuse_if_foreign(saved, scene.planned, scene.sessions, scene.space.providers)
+        refuse_if_foreign(saved, scene.planned, scene.sessions)
         scene.screen.plan(saved)
         return Chosen(saved, {})
     plan = plan_now(
@@ -75,7 +81,17 @@ def choose(scene: Scene) -> Chosen:
         plan = record_only(plan)
     scene.screen.plan(plan)
     _expected(plan, ask.expect)
-    return Chosen(plan, {})
+    return Chosen(plan, {}, made_now=True)
+
+
+def refuse_old_token(token: str | None) -> None:
+    """Raises PlanRefused for an approval that names only a part of the configuration's digest."""
+    if token is not None and re.fullmatch(r"[0-9a-f]{64}\.[0-9a-f]{16}", token):
+        raise PlanRefused(
+            "this approval is of an earlier version of kafkaform: it names only the first 16 "
+            "digits of the configuration's digest, and does not cover all that an apply does",
+            AGAIN,
+        )
 
 
 def _saved(path: Path | None) -> Plan | None:
