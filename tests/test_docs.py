@@ -26,7 +26,6 @@ from kafkaform.cli.configuration import Inputs, read_configuration
 from kafkaform.cli.tree import app
 from kafkaform.core import canonical, change, diagnostics, resource
 from kafkaform.core.errors import EXIT_CODES
-from kafkaform.core.value import FrozenMap
 from kafkaform.plan import codec, model
 from kafkaform.provider.registry import Registry
 from kafkaform.state.codec import MEMBERS

@@ -7,7 +7,7 @@ authoritative map is noticed too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..audit.index import Index
 from ..core.change import Action, Change, Path
@@ -89,22 +89,50 @@ def _altered(plan: Plan, providers: Mapping[str, Provider]) -> bool:
     )
 
 
-def refuse_unproven_deletes(changes: Iterable[Change], state: State, index: Index) -> None:
-    """Deletes only for rows whose origin in this log made, adopted or imported that very object.
+Written = Callable[[Collection[Identity]], Mapping[Identity, Collection[Path]]]
+"""Identities -> the paths of each that the audit log shows as written or taken over by us."""
 
-    Raises PlanRefused: a row that was written into the state by hand deletes nothing.
+
+def refuse_unproven_removals(
+    changes: Iterable[Change],
+    state: State,
+    index: Index,
+    types: Mapping[str, ResourceType],
+    written: Written,
+) -> None:
+    """What is taken away must be ours: a deletion, a release, and an update that removes a path
+    need a row whose origin in this log made, adopted or imported that very object. Of an object
+    that others share (`ResourceType.left`), a deletion or release removes only paths that this
+    log shows as ours too.
+
+    Raises PlanRefused: a row that was written into the state by hand takes nothing away.
     """
-    for change in changes:
-        if change.action is not Action.DELETE:
-            continue
-        row = state.objects.get(change.identity)
-        origin = index.origins.get(row.origin) if row else None
-        if row is None or origin is None or origin != (change.identity, row.incarnation):
+    asked = [c for c in changes if not c.adopts and (c.takes_away or c.removed)]
+    for change in asked:
+        if not _is_proven(change, state, index):
+            what = "deleted" if change.action is Action.DELETE else "changed and lose something"
             raise PlanRefused(
-                f"{change.address} would be deleted, but the audit log does not show that "
+                f"{change.address} would be {what}, but the audit log does not show that "
                 "kafkaform created, adopted or imported this object",
                 "If it is yours: `kafkaform state rm` it, adopt it again, then remove it.",
             )
+    shared = [c for c in asked if c.takes_away and types[c.identity.kind].left is not None]
+    ours = written({change.identity for change in shared}) if shared else {}
+    for change in shared:
+        mine = ours.get(change.identity, ())
+        foreign = sorted(dotted(path) for path in change.removed if path not in mine)
+        if foreign:
+            raise PlanRefused(
+                f"{change.address} would lose {', '.join(foreign)}, but the audit log does not "
+                "show that kafkaform set or took over that: the state says more than was done",
+                "If it is yours: `kafkaform state rm` the object, adopt it again, then remove it.",
+            )
+
+
+def _is_proven(change: Change, state: State, index: Index) -> bool:
+    row = state.objects.get(change.identity)
+    origin = index.origins.get(row.origin) if row else None
+    return row is not None and origin is not None and origin == (change.identity, row.incarnation)
 
 
 def refuse_if_stale(

@@ -7,10 +7,11 @@ import socket
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from .. import __version__
 from ..apply.execute import Run, execute
-from ..apply.freshness import refuse_if_stale, refuse_unproven_deletes
+from ..apply.freshness import refuse_if_stale, refuse_unproven_removals
 from ..apply.judge import untellable
 from ..apply.ledger import Ledger
 from ..apply.preflight import checked, refuse
@@ -65,6 +66,7 @@ from .workspace import (
     Workspace,
     commit_of,
     connected,
+    find_written,
     first_state,
     lock_info,
     new_run_id,
@@ -259,7 +261,9 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
     written = {step_id: outcome.incarnation for step_id, outcome in done.items()}
     todo = [c for c in plan.effective if not c.steps or any(s.id not in done for s in c.steps)]
     if scene.ask.make is None:  # who named the object himself needs no record of it
-        refuse_unproven_deletes(todo, state, scene.found)
+        refuse_unproven_removals(
+            todo, state, scene.found, scene.space.types, partial(find_written, scene.space.sink)
+        )
     refuse_if_stale(todo, sessions, scene.space.types, state, written)
     facts = {instance: session.facts for instance, session in sessions.items()}
     world = {instance: InstanceWorld(fact, {}) for instance, fact in facts.items()}

@@ -11,7 +11,7 @@ from ..apply.preflight import checked
 from ..audit.event import seconds, timestamp
 from ..audit.index import Index, pending
 from ..core.address import matches
-from ..core.change import Action, BlockKind, Verdict
+from ..core.change import BlockKind, Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import Report
@@ -191,7 +191,7 @@ def check_fail_on(names: Sequence[str]) -> tuple[str, ...]:
 
 def _holds(plan: Plan, condition: str) -> bool:
     if condition == "deletes":
-        return plan.count(Action.DELETE) > 0
+        return bool(plan.taking)
     if condition == "drift":
         return bool(plan.drifted)
     return any(plan.blocked(stopping=False))

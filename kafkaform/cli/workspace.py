@@ -12,7 +12,7 @@ import os
 import re
 import socket
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -20,11 +20,13 @@ from ..apply.secrets import references, resolve
 from ..audit.chain import glances
 from ..audit.index import Index, index
 from ..audit.sink import Sink
+from ..audit.written import written_paths
+from ..core.change import Path as AttributePath
 from ..core.clock import Clock, SystemClock
 from ..core.dataclass import dataclass
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, StorageError
-from ..core.resource import Desired
+from ..core.resource import Desired, Identity
 from ..core.value import FrozenMap, SecretRef
 from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..render.text import count
@@ -137,6 +139,13 @@ def read_log(sink: Sink, state: State | None) -> Index:
             "apply --adopt '*'`; the cluster is not touched by that.",
         )
     return index(glances(sink.lines(), sink.location, head), head)
+
+
+def find_written(
+    sink: Sink, wanted: Collection[Identity]
+) -> Mapping[Identity, frozenset[AttributePath]]:
+    """What of these objects the log shows as ours."""
+    return written_paths(glances(sink.lines(), sink.location), wanted)
 
 
 def refuse_lost_state(state: State | None, found: Index, sink: Sink) -> None:

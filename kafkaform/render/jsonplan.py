@@ -164,6 +164,7 @@ def _details(change: Change) -> Data:
         "instance": change.identity.instance,
         "key": change.identity.key,
         "adopts": change.adopts or change.action is Action.ADOPT,
+        "takes_away": change.takes_away,
         "blocked": None,
         "impact": None,
         "incarnation": change.incarnation,

@@ -115,6 +115,7 @@ def planned_change(change: Change) -> Data:
         "kafkaform": {
             "action": change.action.value,
             "adopts": change.adopts or change.action is Action.ADOPT,
+            "takes_away": change.takes_away,
             "blocked": {"kind": blocked.kind.value, "reason": blocked.reason} if blocked else None,
         },
     }

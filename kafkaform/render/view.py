@@ -15,7 +15,8 @@ from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Unmanaged
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Objects by what happens to them. effective: all that an apply does something for; an
-    adoption that also writes counts in change and in adopt; blocked: all blocked, of which
+    adoption that also writes counts in change and in adopt; destroy: all that takes something
+    away, releases included; blocked: all blocked, of which
     `stopping` stop an apply; unchanged: need nothing."""
 
     effective: int = 0
@@ -98,6 +99,11 @@ def _plain(action: Action) -> Callable[[Change], bool]:
     return lambda change: change.effective and change.action is action
 
 
+def _takes_away(change: Change) -> bool:
+    """Deletions, and releases: they count as what is destroyed."""
+    return change.takes_away
+
+
 def _loses(change: Change) -> bool:
     return change.effective and change.action is Action.UPDATE and change.impact is not None
 
@@ -114,7 +120,7 @@ _GROUPS: tuple[tuple[str, str, Callable[[Change], bool]], ...] = (
         "Blocked: these stay as they are, the rest can be applied",
         lambda change: change.blocked is not None,
     ),
-    ("delete", "To destroy", _plain(Action.DELETE)),
+    ("delete", "To destroy", _takes_away),
     ("loses", "To change, with loss", _loses),
     ("update", "To change", _plain(Action.UPDATE)),
     ("create", "To create", _plain(Action.CREATE)),
@@ -129,8 +135,8 @@ _GROUPS: tuple[tuple[str, str, Callable[[Change], bool]], ...] = (
 )
 
 COLUMNS: tuple[tuple[str, Callable[[Change], bool]], ...] = (
-    ("destroy", _plain(Action.DELETE)),
-    ("change", _plain(Action.UPDATE)),
+    ("destroy", _takes_away),
+    ("change", lambda change: _plain(Action.UPDATE)(change) and not change.takes_away),
     ("create", _plain(Action.CREATE)),
     ("adopt", lambda change: change.effective and _adopts(change)),
     ("import", _plain(Action.IMPORT)),
@@ -211,12 +217,12 @@ def _drift(changes: Iterable[Change]) -> tuple[Drift, ...]:
 
 
 def _counts(plan: Plan) -> Counts:
-    stopping = sum(1 for _ in plan.blocked(stopping=True))
+    stopping, taking = sum(1 for _ in plan.blocked(stopping=True)), plan.taking
     return Counts(
         effective=len(plan.effective),
         add=plan.count(Action.CREATE),
-        change=plan.count(Action.UPDATE),
-        destroy=plan.count(Action.DELETE),
+        change=plan.count(Action.UPDATE) - sum(1 for one in taking if one.released),
+        destroy=len(taking),
         imports=plan.count(Action.IMPORT),
         adopt=sum(1 for change in plan.effective if _adopts(change)),
         forget=plan.count(Action.FORGET),
