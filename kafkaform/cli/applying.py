@@ -14,6 +14,7 @@ from ..apply.execute import Run, execute
 from ..apply.freshness import refuse_if_stale, refuse_unproven_removals
 from ..apply.judge import untellable
 from ..apply.ledger import Ledger
+from ..apply.owed import Owed, give_up
 from ..apply.preflight import checked, refuse
 from ..apply.recover import World, recover
 from ..apply.report import Report, Result, Work
@@ -66,6 +67,7 @@ from .workspace import (
     Workspace,
     commit_of,
     connected,
+    find_owed_in,
     find_written,
     first_state,
     lock_info,
@@ -105,11 +107,12 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
         state = replace(before, lineage=lineage, kafkaform_version=__version__)
         journal = Journal(space.sink, space.clock, run, who(), state.lineage)
         journal.mend()
-        ledger = Ledger(space.backend, journal, state, loaded.version, found.obligations)
+        owed = find_owed_in(space.sink, found)
+        ledger = Ledger(space.backend, journal, state, loaded.version, owed.open)
         with connected(space, state, found, ask.instance) as sessions:
             with unsent(RECOVERING, AGAIN):
                 _let_settle(lease, found, sessions, space.clock, screen)
-                found = _recovered(space, ask, found, ledger, sessions, screen)
+                found = _recovered(space, ask, found, ledger, sessions, screen, owed)
             scene = Scene(space, ask, screen, sessions, ledger, found, before.lineage, lease)
             return _apply(scene, mark)
 
@@ -143,6 +146,7 @@ def _recovered(
     ledger: Ledger,
     sessions: Mapping[str, Session],
     screen: Screen,
+    owed: Owed,
 ) -> Index:
     """Close what earlier runs left open; the index of the log after that."""
     if not (found.open_intents or found.unsaved or found.obligations):
@@ -152,6 +156,7 @@ def _recovered(
     again = resumed(ask, found)
     world = World(sessions, space.types, declared, space.clock, screen.progress, again)
     recovered = recover(found, ledger, world)
+    ledger.discharge(give_up(owed.never_sent))
     screen.recovered(recovered)
     _tell(screen, recovered.work)
     if recovered.open:
@@ -189,7 +194,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
     if chosen.already:
         return Applied(plan, scene.ledger.state, run, already=chosen.already)
     refuse_if_blocked(plan, ask.fail_on, excludes=ask.make is None)
-    if not plan.effective:
+    if plan.idle:
         broken = _keep_up(scene, chosen)
         return Applied(plan, scene.ledger.state, run, told=broken)
     how = _approved(scene, plan)

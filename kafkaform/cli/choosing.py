@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..apply.freshness import AGAIN, refuse_if_altered, refuse_if_foreign
+from ..apply.owed import without_removals
 from ..apply.recover import outcome_of, steps_of
 from ..apply.report import GOOD
 from ..apply.verify import visible
@@ -23,7 +24,7 @@ from ..plan.build import record_only
 from ..plan.codec import from_data
 from ..plan.drafts import ownership
 from ..plan.model import Plan
-from .planning import plan_now
+from .planning import add_removals, plan_now
 from .saving import saved_plan
 from .scene import Ask, Chosen, Scene
 
@@ -48,7 +49,7 @@ def choose(scene: Scene) -> Chosen:
     """A saved plan, a resumed one, or a new one; with --expect only the reviewed one."""
     ask, found = scene.ask, scene.found
     if ask.make is not None:
-        plan = ask.make(scene)
+        plan = add_removals(ask.make(scene), scene.space, scene.sessions, found)
         scene.screen.plan(plan)
         return Chosen(plan, {}, made_now=True)
     saved = _saved(ask.plan_file)
@@ -68,7 +69,8 @@ def choose(scene: Scene) -> Chosen:
     past = found.last_run_of(wanted) if wanted else None
     if past is not None and past.complete:
         plan = saved or _recorded_plan(scene, past.run)
-        if ask.expect in (None, plan.token) and _holds(scene, plan):
+        settled = not plan.removals or not _still_owed(scene, plan)
+        if settled and ask.expect in (None, plan.token) and _holds(scene, plan):
             return Chosen(plan, {}, past.run)
     if saved is not None:
         refuse_if_foreign(saved, scene.planned, scene.sessions)
@@ -79,6 +81,10 @@ def choose(scene: Scene) -> Chosen:
     )
     if ask.imported is not None:
         plan = record_only(plan)
+    bare = without_removals(plan)
+    if plan.removals and ask.expect == bare.token:
+        scene.screen.note("What earlier runs owe is left to the next apply: it was not reviewed.")
+        plan = bare
     scene.screen.plan(plan)
     _expected(plan, ask.expect)
     return Chosen(plan, {}, made_now=True)
@@ -108,6 +114,12 @@ def _expected(plan: Plan, token: str | None) -> None:
         f"this is not the plan that was approved: {what} (approved {token}, now {plan.token})",
         "Have the new plan reviewed, then apply with its approval.",
     )
+
+
+def _still_owed(scene: Scene, plan: Plan) -> bool:
+    """True if something that the plan removes is still to be removed."""
+    listed = {(one.identity.instance, one.ticket) for one in plan.removals}
+    return bool(listed & scene.ledger.owed)
 
 
 def _recorded_plan(scene: Scene, run: str) -> Plan:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from .. import __version__
+from ..apply.obligations import ask
+from ..apply.owed import find_throttles, with_removals
 from ..apply.preflight import checked
 from ..audit.event import seconds, timestamp
 from ..audit.index import Index, pending
@@ -26,6 +28,7 @@ from .workspace import (
     Workspace,
     connected,
     display,
+    find_owed_in,
     first_state,
     read_log,
     refuse_lost_state,
@@ -98,7 +101,7 @@ def plan_now(
     desired = space.configuration.settled(desired, sessions)
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
-    return make_plan(
+    plan = make_plan(
         desired,
         world,
         state,
@@ -108,6 +111,15 @@ def plan_now(
         options,
         _header(space, state),
     )
+    return add_removals(plan, space, sessions, found)
+
+
+def add_removals(
+    plan: Plan, space: Workspace, sessions: Mapping[str, Session], found: Index
+) -> Plan:
+    """The plan, with what earlier runs owe and this one may remove."""
+    owed = find_owed_in(space.sink, found)
+    return with_removals(plan, owed, ask(find_throttles(owed.open), sessions))
 
 
 def _refuse_idle_adopt(desired: Desired, options: Options) -> None:

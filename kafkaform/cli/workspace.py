@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from ..apply.owed import Owed, find_owed
 from ..apply.secrets import references, resolve
 from ..audit.chain import glances
 from ..audit.index import Index, index
@@ -146,6 +147,11 @@ def find_written(
 ) -> Mapping[Identity, frozenset[AttributePath]]:
     """What of these objects the log shows as ours."""
     return written_paths(glances(sink.lines(), sink.location), wanted)
+
+
+def find_owed_in(sink: Sink, found: Index) -> Owed:
+    """The open obligations of the log, by what they are worth."""
+    return find_owed(glances(sink.lines(), sink.location), found.obligations)
 
 
 def refuse_lost_state(state: State | None, found: Index, sink: Sink) -> None:

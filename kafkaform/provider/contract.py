@@ -118,9 +118,16 @@ class Session(Protocol):
         be asked for again. Never raises for one ticket.
 
         The ticket that a step owes (`Step.owes`) is of something that was set for the time of a
-        move: asked about it when that move has ended, the session removes what the ticket
-        names, and nothing that somebody else set, before it answers applied. All open tickets
-        of an instance are asked about in one call.
+        move: it has the answer of that move, applied once the move has ended in whatever way.
+        All open tickets of an instance are asked about in one call, and nothing is changed.
+        """
+
+    def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
+        """Remove what these tickets of `Step.owes` name, and nothing that somebody else set.
+
+        others: the further ones that are open; what they need stays. One outcome for each ticket,
+        as of `progress`: applied once nothing is left that the ticket alone needs, started while
+        the move still runs, unknown if it could not be removed.
         """
 
     def cancel(self, ticket: str) -> Outcome:

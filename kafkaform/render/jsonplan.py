@@ -226,6 +226,17 @@ def _about(plan: Plan, seen: PlanView) -> Data:
             }
             for item in plan.pending
         ],
+        "removals": [
+            {
+                "instance": item.identity.instance,
+                "type": item.identity.kind,
+                "key": item.identity.key,
+                "address": item.address,
+                "run": item.run,
+                "ticket": item.ticket,
+            }
+            for item in plan.removals
+        ],
         "diagnostics": [diagnostic_data(item) for item in plan.diagnostics],
     }
 

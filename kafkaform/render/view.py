@@ -9,15 +9,15 @@ from ..core.change import Action, Change
 from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostics, has_errors
 from ..core.resource import MOVE, THROTTLE, Pending
-from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Unmanaged
+from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmanaged
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Objects by what happens to them. effective: all that an apply does something for; an
     adoption that also writes counts in change and in adopt; destroy: all that takes something
-    away, releases included; blocked: all blocked, of which
-    `stopping` stop an apply; unchanged: need nothing."""
+    away, releases included; removals: throttles of earlier runs that go; blocked: all blocked, of
+    which `stopping` stop an apply; unchanged: need nothing."""
 
     effective: int = 0
     add: int = 0
@@ -30,6 +30,7 @@ class Counts:
     stopping: int = 0
     unchanged: int = 0
     drift: int = 0
+    removals: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class PlanView:
     outputs: tuple[OutputChange, ...]
     unmanaged: tuple[tuple[str, Unmanaged], ...]
     pending: tuple[Pending, ...]
+    removals: tuple[Removal, ...]
     warnings: tuple[tuple[str, str], ...]
     diagnostics: Diagnostics
     partial: tuple[str, ...]
@@ -87,11 +89,12 @@ class PlanView:
     @property
     def empty(self) -> bool:
         """Nothing to do, and nothing that should be done but is blocked."""
-        return not (self.counts.effective or self.counts.blocked or self.outputs or self.errored)
+        something = self.counts.effective or self.counts.removals or self.outputs
+        return not (something or self.counts.blocked or self.errored)
 
     @property
     def applicable(self) -> bool:
-        something = self.counts.effective or self.outputs
+        something = self.counts.effective or self.counts.removals or self.outputs
         return bool(something) and not self.counts.stopping and not self.errored
 
 
@@ -157,6 +160,7 @@ def view(plan: Plan) -> PlanView:
         outputs=plan.outputs,
         unmanaged=tuple((name, kind) for name, one in instances for kind in one.unmanaged),
         pending=plan.pending,
+        removals=plan.removals,
         warnings=tuple((name, text) for name, one in instances for text in one.warnings),
         diagnostics=plan.diagnostics,
         partial=_partial(plan),
@@ -230,6 +234,7 @@ def _counts(plan: Plan) -> Counts:
         stopping=stopping,
         unchanged=plan.unchanged + sum(map(_needs_nothing, plan.changes)),
         drift=len(plan.drifted),
+        removals=len(plan.removals),
     )
 
 

@@ -134,6 +134,9 @@ class KafkaSession:
     def progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
         return placement_sends.follow(self._context, tickets)
 
+    def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
+        return placement_sends.undo(self._context, tickets, others)
+
     def cancel(self, ticket: str) -> Outcome:
         return placement_sends.cancel(self._context, ticket)
 

@@ -248,7 +248,9 @@ def test_a_cancelled_move_leaves_what_was_there(
     assert session.cancel(seen.ticket).status is OutcomeStatus.APPLIED
     stands = {o.step: o.status for o in session.progress(tickets)}
     assert stands.pop(seen.ticket) is OutcomeStatus.FAILED
-    assert set(stands.values()) == {OutcomeStatus.APPLIED} and rates(session, name) == []
+    assert set(stands.values()) == {OutcomeStatus.APPLIED} and rates(session, name) != []
+    gone = session.undo([*stands], [])
+    assert {o.status for o in gone} == {OutcomeStatus.APPLIED} and rates(session, name) == []
     eventually(lambda: replicas(session, name), lambda rows: rows == before)
     assert "1 to change" in done(folder.plan(), 2)
     assert session.cancel(seen.ticket).status is OutcomeStatus.FAILED

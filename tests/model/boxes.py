@@ -322,6 +322,9 @@ class BoxSession:
             return [Outcome(ticket, OutcomeStatus.UNKNOWN, found, ticket) for ticket in tickets]
         return [_standing(ticket, found) for ticket in tickets]
 
+    def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
+        return self.inner.undo(tickets, others)
+
     def cancel(self, ticket: str) -> Outcome:
         return self.inner.cancel(ticket)
 
