@@ -40,10 +40,14 @@ def ask(obligations: Iterable[Record], sessions: Mapping[str, Session]) -> tuple
     """How the work of these obligations stands, as far as a session reaches its cluster. Changes
     nothing."""
     asked = [o for o in obligations if _reaches(o, sessions)]
+    moves = _tickets(o for o in asked if o.body["what"] != THROTTLE)
+    throttles = _tickets(o for o in asked if o.body["what"] == THROTTLE)
     answers: dict[WorkKey, Outcome] = {
         (instance, outcome.step): outcome
-        for instance, mine in _tickets(asked).items()
-        for outcome in sessions[instance].progress(mine)
+        for instance in dict.fromkeys((*moves, *throttles))
+        for outcome in sessions[instance].progress(
+            moves.get(instance, ()), throttles.get(instance, ())
+        )
     }
     return tuple(_work(o, answers[work_key(o)]) for o in asked)
 

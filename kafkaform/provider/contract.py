@@ -110,16 +110,17 @@ class Session(Protocol):
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
         """Send one batch once; one outcome a step in order: applied, failed, unknown, started."""
 
-    def progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
-        """How long-running work stands, one outcome for each ticket, which is its `step`.
+    def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
+        """How long-running work stands, one outcome for each ticket, which is its `step`; those
+        of `owed` come last. Nothing is changed.
 
         applied: what was asked is there; started: it runs; failed: it is proven that it runs no
         more and did not reach its target; unknown: cannot be told now. Work that has ended may
         be asked for again. Never raises for one ticket.
 
-        The ticket that a step owes (`Step.owes`) is of something that was set for the time of a
-        move: it has the answer of that move, applied once the move has ended in whatever way.
-        All open tickets of an instance are asked about in one call, and nothing is changed.
+        owed: tickets of `Step.owes`, of what was set for the time of a move: applied once that
+        move has ended, in whatever way. What they name counts as ours from then on, so the
+        caller has proof of each. All open tickets of an instance are asked about in one call.
         """
 
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:

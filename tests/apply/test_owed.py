@@ -196,6 +196,10 @@ def _alone(where: House) -> None:
     forge(where, Kind.OBLIGATION, claimed(where), "forged")
 
 
+def _called_a_move(where: House) -> None:
+    forge(where, Kind.OBLIGATION, claimed(where, what="move"), "forged")
+
+
 def _with_an_intent(where: House) -> None:
     forge(where, Kind.OBLIGATION, claimed(where), "forged")
     intent(where, "forged")
@@ -269,6 +273,15 @@ def test_a_forged_obligation_does_not_make_a_throttle_ours() -> None:
     assert codes(apply(where, wanted(3))) == {"t#3": "THROTTLED_BY_OTHERS"}
     assert where.cluster.requests["AlterPartitionReassignments"] == 0
     assert set_there(where) == [BYTES] * 6
+
+
+def test_a_throttle_that_is_called_a_move_does_not_become_ours() -> None:
+    """Moves are asked about without any proof, and what a throttle's ticket names is no move."""
+    where = ready()
+    operators(where)
+    _called_a_move(where)
+    assert codes(apply(where, wanted(3))) == {"t#3": "THROTTLED_BY_OTHERS"}
+    assert set_there(where) == [BYTES] * 6 and owed(where) == []
 
 
 @pytest.mark.parametrize("member", ["scope_id", "key", "ticket", "instance"])

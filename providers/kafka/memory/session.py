@@ -166,14 +166,18 @@ class MemorySession:
         ticket = parse_ticket(step.owes or "")
         return throttles.put(self._hands, ticket) if isinstance(ticket, ThrottleTicket) else None
 
-    def progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
+    def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
         """From one look at all moves."""
         view = self._look(placement.LISTING, None)
+        limits = throttle_tickets(owed)
         if isinstance(view, Fault):
-            return [Outcome(ticket, OutcomeStatus.UNKNOWN, view, ticket) for ticket in tickets]
-        limits = throttle_tickets(tickets)
+            every = [*tickets, *owed]
+            return [Outcome(ticket, OutcomeStatus.UNKNOWN, view, ticket) for ticket in every]
         found = {o.step: o for o in throttles.standing(self._hands, limits, moving(view.topics))}
-        return [found.get(text) or placement.standing(text, view.topics) for text in tickets]
+        return [
+            *(placement.standing(text, view.topics) for text in tickets),
+            *(found.get(text) or placement.standing(text, view.topics) for text in owed),
+        ]
 
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
         """Remove throttles, from one look at all moves."""

@@ -189,16 +189,17 @@ def _definite(code: str, message: str, advice: str) -> Fault:
 # ── following ───────────────────────────────────────────────────────────────────────────
 
 
-def follow(context: Context, tickets: Sequence[str]) -> Sequence[Outcome]:
-    """How the work of these tickets stands, and of throttles the moves that they were set for."""
+def follow(context: Context, tickets: Sequence[str], owed: Sequence[str]) -> Sequence[Outcome]:
+    """How these moves stand, and those that throttles were set for. owed: tickets of throttles."""
     parsed = {text: parse_ticket(text) for text in tickets}
     travels = {text: t for text, t in parsed.items() if isinstance(t, MoveTicket)}
-    limits = throttle_tickets(tickets)
-    moves = list_moves(context)
-    found = {text: _unknown_ticket(text) for text, ticket in parsed.items() if ticket is None}
-    found.update({o.step: o for o in _standing(context, travels, moves)})
-    found.update({o.step: o for o in throttles.standing(throttle.hands(context), limits, moves)})
-    return [found[text] for text in tickets]
+    hands, limits, moves = throttle.hands(context), throttle_tickets(owed), list_moves(context)
+    stand = {o.step: o for o in _standing(context, travels, moves)}
+    held = {o.step: o for o in throttles.standing(hands, limits, moves)}
+    return [
+        *(stand.get(text) or _unknown_ticket(text) for text in tickets),
+        *(held.get(text) or _unknown_ticket(text) for text in owed),
+    ]
 
 
 def undo(context: Context, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
