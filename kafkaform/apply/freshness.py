@@ -75,7 +75,8 @@ def refuse_other_cluster(plan: Plan, instance: str, session: Session) -> None:
 def _follows(plan: Plan, providers: Mapping[str, Provider]) -> bool:
     """Whether approval and steps are those of the changes; a forged file may lack any part."""
     try:
-        return approval(plan) == plan.approval and not _altered(plan, providers)
+        kept = all(flatten(c.after).keys() >= {*c.theirs} for c in plan.effective)
+        return kept and approval(plan) == plan.approval and not _altered(plan, providers)
     except (AttributeError, LookupError, TypeError, ValueError):
         return False
 

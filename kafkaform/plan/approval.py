@@ -49,7 +49,9 @@ def change_digest(change: Change, scope_id: str, lineage: str) -> str:
 
 def _mine(attributes: FrozenMap | None, theirs: Iterable[Path]) -> Value:
     """The attributes without what is kept for others, which may come and go meanwhile."""
-    return None if attributes is None else lay_over(attributes, theirs, EMPTY)
+    if attributes is None:
+        return None
+    return lay_over(attributes, [path for path in theirs if path[0] in attributes], EMPTY)
 
 
 def approval(plan: Plan) -> str:
