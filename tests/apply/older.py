@@ -1,8 +1,9 @@
-"""A log as an older version would have written it."""
+"""A plan and a log as an older version would have written it."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from hashlib import sha256
 
 from kafkaform.core import canonical
@@ -13,6 +14,11 @@ from kafkaform.plan.model import Plan
 from kafkaform.state.codec import encode
 from kafkaform.state.edit import with_head
 from tests.model.engine import House
+
+
+def older(made: Plan) -> Plan:
+    """The plan as the first rules approved it: no `rule`, and a digest of fewer members."""
+    return replace(made, approval=canonical.digest(["the first rules", made.approval]), rule=1)
 
 
 def rewritten(where: House, made: Plan, old: Plan) -> None:

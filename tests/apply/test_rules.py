@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.core.canonical import digest
-from kafkaform.core.errors import OutcomeUnknown, PlanRefused
+from kafkaform.core.errors import PlanRefused
 from kafkaform.plan.approval import RULE
 from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import Plan
@@ -17,16 +16,10 @@ from kafkaform.render.human import human
 from kafkaform_providers.kafka.memory import Killed, killed_after
 from tests.model.engine import House, apply, desired, house, plan, topic
 
-from .older import rewritten
-from .test_secrets import cut_off, login, version
+from .older import older, rewritten
 from .worlds import built, complete, writes
 
 SAID = desired(topic("a", 2))
-
-
-def older(made: Plan) -> Plan:
-    """The plan as the first rules approved it: no `rule`, and a digest of fewer members."""
-    return replace(made, approval=digest(["the first rules", made.approval]), rule=1)
 
 
 def test_a_plan_of_the_first_rules_is_shown_and_not_applied(tmp_path: Path) -> None:
@@ -106,14 +99,3 @@ def test_a_run_that_an_older_version_left_open_is_recovered() -> None:
     assert where.index.open_intents == () and set(where.cluster.topics) == {"a", "z"}
     assert complete(apply(where, said)) and set(where.cluster.topics) == {"a", "b", "z"}
     assert plan(where, said).changes == ()
-
-
-def test_a_secret_that_an_older_version_left_open_needs_another_version() -> None:
-    """Its approval cannot be applied again, so the advice does not name it, and nothing is sent."""
-    where = cut_off(killed_after(), login(2))
-    made = where.screen.plans[-1]
-    rewritten(where, made, older(made))
-    with pytest.raises(OutcomeUnknown) as unresolved:
-        apply(where, desired(login(2)), expect=older(made).token)
-    assert unresolved.value.advice.startswith("Give the secret another version.")
-    assert complete(apply(where, desired(login(3)))) and version(where) == "3"
