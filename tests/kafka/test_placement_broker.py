@@ -352,8 +352,9 @@ def test_the_example(three: Any, tmp_path: Path) -> None:
     assert "~ replica_assignment = [[" in said and "12 replicas are copied" in said
     assert "Plan: 0 to add, 1 to change, 0 to destroy." in said
     for replicas in ("replicas=3", "replicas=2"):
-        example.applied("--var", replicas)
+        example.run("apply", "--auto-approve", "--var", replicas)
         at_rest(example, replicas)
+        assert "No changes." in example.run("plan", "--detailed-exitcode", "--var", replicas)
     example.run("alter", "topic", "orders", "--cancel-move", expect=1)
 
 
