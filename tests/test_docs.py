@@ -19,14 +19,13 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from kafkaform.apply.freshness import approval
+from kafkaform.apply.freshness import RULE, approval
 from kafkaform.audit.event import KINDS
 from kafkaform.cli.arguments import normalise
 from kafkaform.cli.configuration import Inputs, read_configuration
 from kafkaform.cli.tree import app
 from kafkaform.core import canonical, change, diagnostics, resource
 from kafkaform.core.errors import EXIT_CODES
-from kafkaform.core.value import FrozenMap
 from kafkaform.plan import codec, model
 from kafkaform.provider.registry import Registry
 from kafkaform.state.codec import MEMBERS
@@ -296,8 +295,7 @@ def shown_plan(tmp_path: Path) -> Path:
 def test_the_plan_shown_is_a_plan(shown_plan: Path) -> None:
     """The example decodes, its checksum holds, and its approval follows from its changes."""
     plan = codec.decode(shown_plan.read_bytes(), "the example")
-    scopes = FrozenMap({name: one.facts.scope_id for name, one in plan.instances.items()})
-    assert approval(plan.changes, scopes, plan.lineage) == plan.approval
+    assert approval(plan) == plan.approval and plan.rule == RULE
     assert codec.encode(plan) == shown_plan.read_bytes()
 
 

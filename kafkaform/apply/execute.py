@@ -71,7 +71,7 @@ def execute(run: Run) -> Report:
             _show(run, results, pairs)
         for number, wave in enumerate(lower(run.plan)):
             _wave(run, wave, before, pairs, results, later=number > 0)
-        work = follow_up(results, run.ledger, run.sessions, run.stop)
+        work = follow_up(run.plan, results, run.ledger, run.sessions, run.stop)
     except StorageError:
         raise
     except KafkaformError as error:

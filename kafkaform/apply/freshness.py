@@ -7,14 +7,14 @@ authoritative map is noticed too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from ..audit.index import Index
 from ..core.change import Action, Change, Path
 from ..core.errors import PlanRefused
 from ..core.resource import Absent, Failed, Hidden, Identity, Observed, Reading
-from ..core.value import EMPTY, FrozenMap
-from ..plan.approval import approval
+from ..core.value import EMPTY
+from ..plan.approval import RULE, approval
 from ..plan.diff import dotted, flatten
 from ..plan.drafts import ownership
 from ..plan.model import Plan
@@ -28,13 +28,25 @@ AGAIN = "Plan again and have the new plan reviewed."
 SHOWN = 5
 
 
-def refuse_if_foreign(
-    plan: Plan, state: State, sessions: Mapping[str, Session], providers: Mapping[str, Provider]
-) -> None:
-    """The plan belongs to this state and these clusters, and says what its steps do.
+def refuse_if_altered(plan: Plan, providers: Mapping[str, Provider]) -> None:
+    """Raises PlanRefused for a plan whose approval or steps do not follow from what it says (the
+    file was altered by hand), and for one that was approved by other rules than today's."""
+    if plan.rule != RULE:
+        raise PlanRefused(
+            "the plan was approved by the rules of another version of kafkaform, which covered "
+            "other parts of a plan",
+            AGAIN,
+        )
+    if not _follows(plan, providers):
+        raise PlanRefused(
+            "the plan was altered: its approval or its steps do not follow from its changes", AGAIN
+        )
 
-    Raises PlanRefused: another lineage or scope id than the state or the cluster has, steps or
-    approval that do not follow from the changes (the file was altered by hand).
+
+def refuse_if_foreign(plan: Plan, state: State, sessions: Mapping[str, Session]) -> None:
+    """The plan belongs to this state and these clusters.
+
+    Raises PlanRefused: another lineage or scope id than the state or the cluster has.
     """
     if plan.lineage != state.lineage:
         raise PlanRefused("the plan was made for another state", AGAIN)
@@ -49,8 +61,6 @@ def refuse_if_foreign(
                 f'"{instance}" is cluster {scope}, this state belongs to cluster {recorded}',
                 "Check bootstrap_servers and the folder.",
             )
-    if not _follows(plan, providers):
-        raise PlanRefused("the plan was altered: its steps do not follow from its changes", AGAIN)
 
 
 def refuse_other_cluster(plan: Plan, instance: str, session: Session) -> None:
@@ -65,10 +75,9 @@ def refuse_other_cluster(plan: Plan, instance: str, session: Session) -> None:
 
 def _follows(plan: Plan, providers: Mapping[str, Provider]) -> bool:
     """Whether approval and steps are those of the changes; a forged file may lack any part."""
-    scopes = FrozenMap({name: item.facts.scope_id for name, item in plan.instances.items()})
     try:
-        approved = approval(plan.changes, scopes, plan.lineage) == plan.approval
-        return approved and not _altered(plan, providers)
+        kept = all(flatten(c.after).keys() >= {*c.theirs} for c in plan.effective)
+        return kept and approval(plan) == plan.approval and not _altered(plan, providers)
     except (AttributeError, LookupError, TypeError, ValueError):
         return False
 
@@ -82,26 +91,52 @@ def _altered(plan: Plan, providers: Mapping[str, Provider]) -> bool:
     )
 
 
-def refuse_unproven_deletes(
-    changes: Iterable[Change], state: State, index: Index, sessions: Mapping[str, Session]
-) -> None:
-    """Deletes only for rows whose origin in this log made, adopted or imported that very object
-    in the cluster that answers, and has not ended.
+Written = Callable[[Collection[Identity]], Mapping[Identity, Collection[Path]]]
+"""Identities -> the paths of each that the audit log shows as written or taken over by us."""
 
-    Raises PlanRefused: a row that was written into the state by hand deletes nothing.
+
+def refuse_unproven_removals(
+    changes: Iterable[Change],
+    state: State,
+    index: Index,
+    sessions: Mapping[str, Session],
+    types: Mapping[str, ResourceType],
+    written: Written,
+) -> None:
+    """What is taken away must be ours: a deletion, a release, and an update that removes a path
+    need a row whose origin in this log made, adopted or imported that very object in the cluster
+    that answers, and has not ended. Of an object that others share (`ResourceType.left`), a
+    deletion or release removes only paths that this log shows as ours too.
+
+    Raises PlanRefused: a row that was written into the state by hand takes nothing away.
     """
-    for change in changes:
-        if change.action is not Action.DELETE:
-            continue
-        row = state.objects.get(change.identity)
-        session = sessions.get(change.identity.instance)
-        scope = session.facts.scope_id if session else ""
-        if row is None or find_origin(index, row, scope) is None:
+    asked = [c for c in changes if not c.adopts and (c.takes_away or c.removed)]
+    for change in asked:
+        if not _is_proven(change, state, index, sessions):
+            what = "deleted" if change.action is Action.DELETE else "changed and lose something"
             raise PlanRefused(
-                f"{change.address} would be deleted, but the audit log does not show that "
+                f"{change.address} would be {what}, but the audit log does not show that "
                 "kafkaform created, adopted or imported this object",
                 "If it is yours: `kafkaform state rm` it, adopt it again, then remove it.",
             )
+    shared = [c for c in asked if c.takes_away and types[c.identity.kind].left is not None]
+    ours = written({change.identity for change in shared}) if shared else {}
+    for change in shared:
+        mine = ours.get(change.identity, ())
+        foreign = sorted(dotted(path) for path in change.removed if path not in mine)
+        if foreign:
+            raise PlanRefused(
+                f"{change.address} would lose {', '.join(foreign)}, but the audit log does not "
+                "show that kafkaform set or took over that: the state says more than was done",
+                "If it is yours: `kafkaform state rm` the object, adopt it again, then remove it.",
+            )
+
+
+def _is_proven(change: Change, state: State, index: Index, sessions: Mapping[str, Session]) -> bool:
+    row = state.objects.get(change.identity)
+    session = sessions.get(change.identity.instance)
+    scope = session.facts.scope_id if session else ""
+    return row is not None and find_origin(index, row, scope) is not None
 
 
 def refuse_if_stale(

@@ -145,7 +145,8 @@ class Ledger:
         change = result.change
         subject = self._subject(plan, result)
         repeat = result.step.repeat.value
-        return intent_body(subject, repeat, change.row_after.secret_version, change.after)
+        version = change.row_after.secret_version
+        return intent_body(subject, repeat, version, change.after, change.theirs)
 
     def _outcome(self, plan: Plan, result: Result) -> FrozenMap:
         end = result.outcome

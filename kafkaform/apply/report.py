@@ -43,14 +43,20 @@ class Result:
 @dataclass(frozen=True, slots=True)
 class Work:
     """Long work by the record of its obligation, and how it stands now: applied, started (it
-    runs), failed, or unknown."""
+    runs), failed, or unknown. due: a throttle whose move has ended, and that is still to be
+    removed."""
 
     obligation: Record
     outcome: Outcome
+    due: bool = False
 
     @property
     def ended(self) -> bool:
-        return self.outcome.status in (OutcomeStatus.APPLIED, OutcomeStatus.FAILED)
+        return not self.due and self.outcome.status in (OutcomeStatus.APPLIED, OutcomeStatus.FAILED)
+
+    @property
+    def key(self) -> WorkKey:
+        return work_key(self.obligation)
 
 
 def work_key(obligation: Record) -> WorkKey:
@@ -86,10 +92,12 @@ class Report:
             )
         if self.stopped is not None:
             return self.stopped
+        left = [w for w in self.work if w.outcome.status is OutcomeStatus.UNKNOWN]
         failed = self.count(OutcomeStatus.FAILED)
         skipped = self.count(OutcomeStatus.SKIPPED)
-        if failed or skipped:
+        if failed or skipped or left:
             parts = [f"{_steps(failed)} failed"] if failed else []
+            parts += ["a throttle was not removed"] if left else []
             parts += [f"{_steps(skipped)} not sent"] if skipped else []
             return AppliedInPart(", ".join(parts), NEXT.format(command))
         return None

@@ -227,15 +227,22 @@ def intent_body(
     repeat: str,
     secret_version: str | None = None,
     target: FrozenMap | None = None,
+    theirs: Iterable[tuple[str, ...]] = (),
 ) -> FrozenMap:
     """What is about to be sent, with all that recovery needs to judge what came of it.
 
     repeat: the step's repeat class; target: the attributes that the change makes (None: it makes
-    none), kept without the values of sensitive paths.
+    none), kept without the values of sensitive paths; theirs: what of them is kept for others.
     """
     shown = None if target is None else _shown(target, subject.paths)
+    kept = tuple(".".join(path) for path in theirs)
     return _step(subject).with_items(
-        {"repeat": repeat, "secret_version": secret_version, "target": shown}
+        {
+            "repeat": repeat,
+            "secret_version": secret_version,
+            "target": shown,
+            **({"theirs": kept} if kept else {}),
+        }
     )
 
 

@@ -7,12 +7,14 @@ import socket
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from .. import __version__
 from ..apply.execute import Run, execute
-from ..apply.freshness import refuse_if_stale, refuse_unproven_deletes
+from ..apply.freshness import refuse_if_stale, refuse_unproven_removals
 from ..apply.judge import untellable
 from ..apply.ledger import Ledger
+from ..apply.owed import Owed, give_up
 from ..apply.preflight import checked, refuse
 from ..apply.recover import World, recover
 from ..apply.report import Report, Result, Work
@@ -46,7 +48,7 @@ from ..core.errors import (
 from ..core.progress import Message
 from ..core.resource import InstanceWorld
 from ..core.value import FrozenMap
-from ..plan.approval import change_digest
+from ..plan.approval import RULE, change_digest
 from ..plan.build import reviewed
 from ..plan.codec import from_data, to_data
 from ..plan.model import Mode, Plan
@@ -55,15 +57,17 @@ from ..provider.contract import Session
 from ..render.text import count
 from ..state.backend import Lease
 from ..state.edit import with_outputs
-from .choosing import choose, resumed
+from .choosing import choose, refuse_old_token, resumed
 from .configuration import recorded_outputs
 from .planning import refuse_if_blocked
-from .scene import Applied, Ask, Scene, Screen
+from .scene import Applied, Ask, Chosen, Scene, Screen
 from .signals import Unsent, tell_finishing, unsent
 from .workspace import (
     Workspace,
     commit_of,
     connected,
+    find_owed_in,
+    find_written,
     first_state,
     lock_info,
     new_run_id,
@@ -85,6 +89,7 @@ RECOVERING = (
 def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
     """Run one apply. Raises the KafkaformError that its exit code stands for, except for what
     went wrong while sending: that is in the report."""
+    refuse_old_token(ask.expect)
     run = new_run_id()
     info = lock_info(run, ask.command, timestamp(space.clock.now()))
     _tell_of_waiting(space, ask, screen)
@@ -102,11 +107,12 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
         state = replace(before, lineage=lineage, kafkaform_version=__version__)
         journal = open_journal(space.sink, space.clock, run, state, found, lease)
         journal.mend()
-        ledger = Ledger(space.backend, journal, state, loaded.version, found.obligations)
+        owed = find_owed_in(space.sink, found)
+        ledger = Ledger(space.backend, journal, state, loaded.version, owed.open)
         with connected(space, state, found, ask.instance) as sessions:
             with unsent(RECOVERING, AGAIN):
                 _let_settle(lease, found, sessions, space.clock, screen)
-                found = _recovered(space, ask, found, ledger, sessions, screen)
+                found = _recovered(space, ask, found, ledger, sessions, screen, owed)
             scene = Scene(space, ask, screen, sessions, ledger, found, before.lineage, lease)
             return _apply(scene, mark)
 
@@ -140,6 +146,7 @@ def _recovered(
     ledger: Ledger,
     sessions: Mapping[str, Session],
     screen: Screen,
+    owed: Owed,
 ) -> Index:
     """Close what earlier runs left open; the index of the log after that."""
     if not (found.open_intents or found.unsaved or found.obligations):
@@ -149,6 +156,7 @@ def _recovered(
     again = resumed(ask, found)
     world = World(sessions, space.types, declared, space.clock, screen.progress, again)
     recovered = recover(found, ledger, world)
+    ledger.discharge(give_up(owed.never_sent))
     screen.recovered(recovered)
     _tell(screen, recovered.work)
     if recovered.open:
@@ -166,12 +174,12 @@ def _unresolved(left: Sequence[Result], found: Index, command: str) -> OutcomeUn
             f"{count(len(left), 'step')} of an earlier run cannot be read: {_some(left)}",
             f"Make them readable (brokers, rights), then run {command} again. Nothing was sent.",
         )
-    token = from_data(Plan, found.open_run.plan).token
+    plan = from_data(Plan, found.open_run.plan)
+    again = f"Send the same once more with `kafkaform apply --expect {plan.token}`, or give"
     return OutcomeUnknown(
         f"an earlier run sent a secret, no answer came, and nobody can read whether it arrived: "
         f"{_some(left)}",
-        f"Send the same once more with `kafkaform apply --expect {token}`, or give the secret "
-        "another version. Nothing was sent.",
+        f"{again if plan.rule == RULE else 'Give'} the secret another version. Nothing was sent.",
     )
 
 
@@ -188,9 +196,8 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
     if chosen.already:
         return Applied(plan, scene.ledger.state, run, already=chosen.already)
     refuse_if_blocked(plan, ask.fail_on, excludes=ask.make is None)
-    if not plan.effective:
-        scene.ledger.refresh(plan.changes)
-        broken = _keep_outputs(scene, plan)
+    if plan.idle:
+        broken = _keep_up(scene, chosen)
         return Applied(plan, scene.ledger.state, run, told=broken)
     how = _approved(scene, plan)
     _look_again(scene, plan, chosen.done)
@@ -214,7 +221,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
             chosen.done,
         )
         report = _verified(scene, job, execute(job))
-        broken = _end(scene, plan, report)
+        broken = _end(scene, chosen, report)
     _tell(scene.screen, report.work)
     return Applied(plan, scene.ledger.state, run, report, told=broken)
 
@@ -261,7 +268,14 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
     written = {step_id: outcome.incarnation for step_id, outcome in done.items()}
     todo = [c for c in plan.effective if not c.steps or any(s.id not in done for s in c.steps)]
     if scene.ask.make is None:  # who named the object himself needs no record of it
-        refuse_unproven_deletes(todo, state, scene.found, sessions)
+        refuse_unproven_removals(
+            todo,
+            state,
+            scene.found,
+            sessions,
+            scene.space.types,
+            partial(find_written, scene.space.sink),
+        )
     refuse_if_stale(todo, sessions, scene.space.types, state, written)
     facts = {instance: session.facts for instance, session in sessions.items()}
     world = {instance: InstanceWorld(fact, {}) for instance, fact in facts.items()}
@@ -357,18 +371,24 @@ def _verified(scene: Scene, job: Run, report: Report) -> Report:
     return replace(report, invisible=late)
 
 
-def _end(scene: Scene, plan: Plan, report: Report) -> Diagnostics:
+def _end(scene: Scene, chosen: Chosen, report: Report) -> Diagnostics:
     """Outputs, the end of the run, and the state anchored at it; the rules that do not hold.
     Whoever lost the lock writes nothing any more."""
     if isinstance(report.stopped, Locked):
         return ()
-    scene.ledger.refresh(plan.changes)
-    broken = _keep_outputs(scene, plan)
+    broken = _keep_up(scene, chosen)
     counts = Counter(result.outcome.status.value for result in report.results)
-    end = run_end_body(plan.approval, complete=report.complete, counts=counts)
+    end = run_end_body(chosen.plan.approval, complete=report.complete, counts=counts)
     scene.ledger.journal.write(Kind.RUN_END, end)
     scene.ledger.save(scene.ledger.state)
     return broken
+
+
+def _keep_up(scene: Scene, chosen: Chosen) -> Diagnostics:
+    """The state of what needs no change: rows as they are live today, and outputs."""
+    if chosen.made_now:
+        scene.ledger.refresh(chosen.plan.changes)
+    return _keep_outputs(scene, chosen.plan)
 
 
 def _keep_outputs(scene: Scene, plan: Plan) -> Diagnostics:

@@ -3,10 +3,12 @@ approved one (architecture §4.4)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ..apply.freshness import refuse_if_foreign
+from ..apply.freshness import AGAIN, refuse_if_altered, refuse_if_foreign
+from ..apply.owed import without_removals
 from ..apply.replay import outcome_of, steps_of
 from ..apply.report import GOOD
 from ..apply.verify import visible
@@ -17,20 +19,23 @@ from ..core.change import Action, Change, Outcome, Step
 from ..core.dataclass import replace
 from ..core.errors import PlanRefused
 from ..core.resource import Identity, Reading
+from ..plan.approval import RULE
 from ..plan.build import record_only
 from ..plan.codec import from_data
 from ..plan.drafts import ownership
 from ..plan.model import Plan
-from .planning import plan_now
+from .planning import add_removals, plan_now
 from .saving import saved_plan
 from .scene import Ask, Chosen, Scene
 
 
 def resumed(ask: Ask, found: Index) -> frozenset[str]:
     """Ids of the runs that this apply goes on with: those of the open run, if its approval is
-    the one that is asked for."""
+    the one that is asked for and still made by today's rules."""
     open_run = found.open_run
     if open_run is None or _wanted(ask, _saved(ask.plan_file)) != open_run.approval:
+        return frozenset()
+    if open_run.plan is None or open_run.plan.get("rule") != RULE:
         return frozenset()
     return frozenset(run.run for run in found.runs.values() if run.approval == open_run.approval)
 
@@ -44,28 +49,31 @@ def choose(scene: Scene) -> Chosen:
     """A saved plan, a resumed one, or a new one; with --expect only the reviewed one."""
     ask, found = scene.ask, scene.found
     if ask.make is not None:
-        plan = ask.make(scene)
+        plan = add_removals(ask.make(scene), scene.space, scene.sessions, found)
         scene.screen.plan(plan)
-        return Chosen(plan, {})
+        return Chosen(plan, {}, made_now=True)
     saved = _saved(ask.plan_file)
     wanted = _wanted(ask, saved)
-    if saved and ask.expect:
+    if saved is not None:
+        refuse_if_altered(saved, scene.space.providers)
         _expected(saved, ask.expect)
     if wanted and found.open_run and found.open_run.approval == wanted and found.open_run.plan:
         plan = from_data(Plan, found.open_run.plan)
+        refuse_if_altered(plan, scene.space.providers)
         _expected(plan, ask.expect)
         # A first run's plan knows no lineage yet; the log that holds it is this state's own.
         state = replace(scene.ledger.state, lineage=plan.lineage)
-        refuse_if_foreign(plan, state, scene.sessions, scene.space.providers)
+        refuse_if_foreign(plan, state, scene.sessions)
         scene.screen.note(f"Resuming run {found.open_run.run}.")
         return Chosen(plan, _still_done(scene, plan))
     past = found.last_run_of(wanted) if wanted else None
     if past is not None and past.complete:
         plan = saved or _recorded_plan(scene, past.run)
-        if _holds(scene, plan):
+        settled = not plan.removals or not _still_owed(scene, plan)
+        if settled and ask.expect in (None, plan.token) and _holds(scene, plan):
             return Chosen(plan, {}, past.run)
     if saved is not None:
-        refuse_if_foreign(saved, scene.planned, scene.sessions, scene.space.providers)
+        refuse_if_foreign(saved, scene.planned, scene.sessions)
         scene.screen.plan(saved)
         return Chosen(saved, {})
     plan = plan_now(
@@ -73,9 +81,23 @@ def choose(scene: Scene) -> Chosen:
     )
     if ask.imported is not None:
         plan = record_only(plan)
+    bare = without_removals(plan)
+    if plan.removals and ask.expect == bare.token:
+        scene.screen.note("What earlier runs owe is left to the next apply: it was not reviewed.")
+        plan = bare
     scene.screen.plan(plan)
     _expected(plan, ask.expect)
-    return Chosen(plan, {})
+    return Chosen(plan, {}, made_now=True)
+
+
+def refuse_old_token(token: str | None) -> None:
+    """Raises PlanRefused for an approval that names only a part of the configuration's digest."""
+    if token is not None and re.fullmatch(r"[0-9a-f]{64}\.[0-9a-f]{16}", token):
+        raise PlanRefused(
+            "this approval is of an earlier version of kafkaform: it names only the first 16 "
+            "digits of the configuration's digest, and does not cover all that an apply does",
+            AGAIN,
+        )
 
 
 def _saved(path: Path | None) -> Plan | None:
@@ -92,6 +114,12 @@ def _expected(plan: Plan, token: str | None) -> None:
         f"this is not the plan that was approved: {what} (approved {token}, now {plan.token})",
         "Have the new plan reviewed, then apply with its approval.",
     )
+
+
+def _still_owed(scene: Scene, plan: Plan) -> bool:
+    """True if something that the plan removes is still to be removed."""
+    listed = {(one.identity.instance, one.ticket) for one in plan.removals}
+    return bool(listed & scene.ledger.owed)
 
 
 def _recorded_plan(scene: Scene, run: str) -> Plan:

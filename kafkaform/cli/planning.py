@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from .. import __version__
+from ..apply.obligations import ask
+from ..apply.owed import find_throttles, with_removals
 from ..apply.preflight import checked
 from ..apply.replay import replay
 from ..audit.event import seconds, timestamp
 from ..audit.index import Index, pending
 from ..core.address import matches
-from ..core.change import Action, BlockKind, Verdict
+from ..core.change import BlockKind, Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
 from ..core.progress import Report
@@ -27,6 +29,7 @@ from .workspace import (
     Workspace,
     connected,
     display,
+    find_owed_in,
     first_state,
     read_log,
     refuse_lost_state,
@@ -101,7 +104,7 @@ def plan_now(
     desired = space.configuration.settled(desired, sessions)
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
-    return make_plan(
+    plan = make_plan(
         desired,
         world,
         state,
@@ -111,6 +114,15 @@ def plan_now(
         options,
         _header(space, state),
     )
+    return add_removals(plan, space, sessions, found)
+
+
+def add_removals(
+    plan: Plan, space: Workspace, sessions: Mapping[str, Session], found: Index
+) -> Plan:
+    """The plan, with what earlier runs owe and this one may remove."""
+    owed = find_owed_in(space.sink, found)
+    return with_removals(plan, owed, ask(find_throttles(owed.open), sessions))
 
 
 def _refuse_idle_adopt(desired: Desired, options: Options) -> None:
@@ -194,7 +206,7 @@ def check_fail_on(names: Sequence[str]) -> tuple[str, ...]:
 
 def _holds(plan: Plan, condition: str) -> bool:
     if condition == "deletes":
-        return plan.count(Action.DELETE) > 0
+        return bool(plan.taking)
     if condition == "drift":
         return bool(plan.drifted)
     return any(plan.blocked(stopping=False))

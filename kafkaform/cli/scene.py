@@ -96,8 +96,10 @@ class Scene:
 @dataclass(frozen=True, slots=True)
 class Chosen:
     """The plan to apply. done: steps of it that an open run has applied; already: the run that
-    had applied all of it."""
+    had applied all of it; made_now: from what was read just now, and not from a file or the log:
+    only then it is believed about objects that need nothing, which no approval covers."""
 
     plan: Plan
     done: Mapping[str, Outcome]
     already: str = ""
+    made_now: bool = False

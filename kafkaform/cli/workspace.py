@@ -12,20 +12,23 @@ import os
 import re
 import socket
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from ..apply.owed import Owed, find_owed
 from ..apply.secrets import references, resolve
 from ..audit.chain import glances
 from ..audit.index import Index, index, instances_of
 from ..audit.journal import Journal
 from ..audit.sink import Sink, moved_on
+from ..audit.written import written_paths
+from ..core.change import Path as AttributePath
 from ..core.clock import Clock, SystemClock
 from ..core.dataclass import dataclass
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, PlanRefused, StorageError
-from ..core.resource import Desired
+from ..core.resource import Desired, Identity
 from ..core.value import FrozenMap, SecretRef
 from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..render.text import count
@@ -170,6 +173,18 @@ def refuse_moved_on(journal: Journal, found: Index) -> None:
     """Raises Locked if what was read of the log is not all that this run will go on with."""
     if journal.head != found.head:
         raise moved_on(journal.sink.location)
+
+
+def find_written(
+    sink: Sink, wanted: Collection[Identity]
+) -> Mapping[Identity, frozenset[AttributePath]]:
+    """What of these objects the log shows as ours."""
+    return written_paths(glances(sink.lines(), sink.location), wanted)
+
+
+def find_owed_in(sink: Sink, found: Index) -> Owed:
+    """The open obligations of the log, by what they are worth."""
+    return find_owed(glances(sink.lines(), sink.location), found.obligations)
 
 
 def refuse_lost_state(state: State | None, found: Index, space: Workspace) -> None:

@@ -11,6 +11,8 @@ from .resource import Fault, Identity
 from .value import EMPTY, FrozenMap, Value
 
 Path = tuple[str, ...]
+BOOKKEEPING = ("owner", "labels")
+"""Where paths begin that live in the state alone."""
 
 
 class Action(StrEnum):
@@ -198,6 +200,29 @@ class Change:
     def effective(self) -> bool:
         """True if an apply does something for it: neither noop nor blocked."""
         return self.action is not Action.NOOP and self.blocked is None
+
+    @property
+    def removed(self) -> tuple[Path, ...]:
+        """The paths that are set now and not after it; of a deletion all that it lists."""
+        if self.action not in (Action.UPDATE, Action.DELETE):
+            return ()
+        gone = (item.path for item in self.paths if item.after is None)
+        return tuple(path for path in gone if path[0] not in BOOKKEEPING)
+
+    @property
+    def released(self) -> bool:
+        """True for an update after which nobody owns the object: what the state recorded of it
+        goes, and what others have set stays."""
+        owned, after = self.row_before.owners, self.row_after.owners
+        return self.action is Action.UPDATE and bool(owned) and not after
+
+    @property
+    def takes_away(self) -> bool:
+        """True if the cluster loses what nothing declares any more: a deletion, or a release that
+        removes at least one path (architecture §4.3). What counts as a deletion is this."""
+        if not self.effective:
+            return False
+        return self.action is Action.DELETE or (self.released and bool(self.removed))
 
 
 @dataclass(frozen=True, slots=True)

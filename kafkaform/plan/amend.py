@@ -15,8 +15,8 @@ from ..core.resource import Absent, Facts, Failed, Hidden, Identity, Reading, Wo
 from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import Provider, ResourceType, types_of
 from ..state.model import State
-from .approval import approval
-from .build import Header, checked, instances_of, is_shown, reviewed, scopes, with_steps
+from .approval import seal
+from .build import Header, checked, instances_of, is_shown, reviewed, with_steps
 from .diff import compare
 from .drafts import managed
 from .model import Options, Plan
@@ -98,7 +98,7 @@ def plan_of(
     )
     changes = tuple(with_steps(change, types, facts) for change in judged)
     shown = tuple(change for change in changes if is_shown(change) or change.notes)
-    return Plan(
+    made = Plan(
         lineage=state.lineage,
         serial=state.serial,
         configuration="",
@@ -109,8 +109,8 @@ def plan_of(
         audit_head=header.audit_head,
         created=header.created,
         kafkaform_version=header.kafkaform_version,
-        approval=approval(shown, scopes(world), state.lineage),
     )
+    return seal(made)
 
 
 def without_empty(attributes: FrozenMap, *names: str) -> FrozenMap | None:

@@ -1,7 +1,8 @@
 """What a reviewer approves: digests over everything that an apply would do.
 
-Counts, serial, audit head, impact, drift, evidence, versions and times are shown but not
-approved, so other people's merges do not stale a review.
+Whatever decides what is sent, recorded or owned is in them. Counts, serial, audit head, impact,
+drift, versions and times are shown but not approved, so other people's merges do not stale a
+review. docs/formats/plan.md says of each field what becomes of it.
 """
 
 from __future__ import annotations
@@ -9,37 +10,75 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..core.canonical import digest
-from ..core.change import Change
-from ..core.value import FrozenMap
+from ..core.change import Change, Path
+from ..core.dataclass import replace
+from ..core.value import EMPTY, FrozenMap, Value
 from .codec import to_data
+from .diff import lay_over
+from .model import Plan, Removal
+
+RULE = 2
+"""How approvals are made today. 1: without what is kept for others, losses, owner, labels,
+dependencies, waivers, and what the state records of an object beside its changed paths."""
 
 
 def change_digest(change: Change, scope_id: str, lineage: str) -> str:
-    """SHA-256 over one change: who, where, every path before and after, and its requests."""
+    """SHA-256 over one change: who, where, what is recorded of it, every path before and after,
+    who loses what, and its steps."""
     return digest(
         {
             "scope_id": scope_id,
             "lineage": lineage,
             "identity": to_data(change.identity),
+            "address": change.address,
             "incarnation": change.incarnation,
             "action": change.action.value,
             "adopts": change.adopts,
-            "paths": [[c.path, c.before, c.after] for c in change.paths],
+            "before": _mine(change.before, change.theirs),
+            "after": _mine(change.after, change.theirs),
+            "paths": [[c.path, c.before, c.after, c.sensitive] for c in change.paths],
             "row": [to_data(change.row_before), to_data(change.row_after)],
-            "steps": [[to_data(step.request), step.payload] for step in change.steps],
+            "owner": change.owner,
+            "labels": change.labels,
+            "depends_on": change.depends_on,
+            "losses": change.losses,
+            "steps": to_data(change.steps),
         }
     )
 
 
-def approval(changes: Iterable[Change], scopes: FrozenMap, lineage: str) -> str:
-    """SHA-256 over the sorted digests of all changes that are neither noop nor blocked.
+def _mine(attributes: FrozenMap | None, theirs: Iterable[Path]) -> Value:
+    """The attributes without what is kept for others, which may come and go meanwhile."""
+    if attributes is None:
+        return None
+    return lay_over(attributes, [path for path in theirs if path[0] in attributes], EMPTY)
 
-    scopes: provider instance -> scope id.
-    """
-    return digest(
-        sorted(
-            change_digest(change, scopes[change.identity.instance], lineage)
-            for change in changes
-            if change.effective
-        )
+
+def approval(plan: Plan) -> str:
+    """SHA-256 over the changes that are neither noop nor blocked, what earlier runs owe and this
+    one removes, the clusters, and what the user accepted."""
+    scopes = plan.scopes
+    changes = (
+        change_digest(change, scopes[change.identity.instance], plan.lineage)
+        for change in plan.effective
     )
+    return digest(
+        {
+            "rule": RULE,
+            "lineage": plan.lineage,
+            "scopes": scopes,
+            "mode": plan.options.mode.value,
+            "accept": sorted(plan.options.accept),
+            "removals": sorted(map(_removal_digest, plan.removals)),
+            "changes": sorted(changes),
+        }
+    )
+
+
+def _removal_digest(removal: Removal) -> str:
+    return digest(to_data(removal))
+
+
+def seal(plan: Plan) -> Plan:
+    """The plan with the approval that follows from what it says."""
+    return replace(plan, approval=approval(plan), rule=RULE)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..core.change import Action, Block, BlockKind, Change, Review
+from ..core.change import BOOKKEEPING, Action, Block, BlockKind, Change, Review
 from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic, Severity, has_errors
 from ..core.errors import ConfigurationError, PlanRefused
@@ -17,7 +17,7 @@ from ..core.resource import Desired, Facts, Identity, Output, Pending, World
 from ..core.value import FrozenMap
 from ..provider.contract import Provider, ResourceType
 from ..state.model import State
-from .approval import approval
+from .approval import seal
 from .drafts import Context
 from .guards import guard
 from .lifecycle import decide
@@ -28,7 +28,6 @@ from .select import narrow
 
 NAMES_SHOWN = 10
 DESTRUCTIVE = (Action.DELETE,)
-BOOKKEEPING = ("owner", "labels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def make_plan(
     drafts, warnings = reviewed(drafts, providers, look, facts, options.accept)
     changes = _assessed([with_steps(change, types, facts) for change in drafts], look)
     shown = tuple(change for change in changes if is_shown(change))
-    return Plan(
+    made = Plan(
         lineage=state.lineage,
         serial=state.serial,
         configuration=desired.digest,
@@ -88,8 +87,8 @@ def make_plan(
         audit_head=header.audit_head,
         created=header.created,
         kafkaform_version=header.kafkaform_version,
-        approval=approval(shown, scopes(world), state.lineage),
     )
+    return seal(made)
 
 
 def record_only(plan: Plan) -> Plan:
@@ -105,13 +104,7 @@ def record_only(plan: Plan) -> Plan:
         for change in plan.changes
         if change.adopts
     )
-    scoped = FrozenMap({name: item.facts.scope_id for name, item in plan.instances.items()})
-    return replace(plan, changes=changes, approval=approval(changes, scoped, plan.lineage))
-
-
-def scopes(world: World) -> FrozenMap:
-    """provider instance -> scope id, as read."""
-    return FrozenMap({instance: seen.facts.scope_id for instance, seen in world.items()})
+    return seal(replace(plan, changes=changes, removals=()))
 
 
 def is_shown(change: Change) -> bool:

@@ -1,9 +1,12 @@
-"""Guards against the catastrophe: a plan that deletes much more than anybody meant."""
+"""Guards against the catastrophe: a plan that takes away much more than anybody meant.
+
+A release of an object that others share counts like a deletion (`Change.takes_away`).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..core.change import Action, Block, BlockKind, Change
 from ..core.dataclass import replace
@@ -22,7 +25,7 @@ def guard(
     if options.mode is Mode.NORMAL and not desired.declared and state.objects:
         return _block(
             changes,
-            (Action.DELETE, Action.FORGET),
+            lambda change: change.action is not Action.NOOP,
             "the configuration declares nothing, while the state still has objects "
             f"({len(state.objects)})",
             "If everything shall go, use `kafkaform destroy`; otherwise check the folder "
@@ -34,19 +37,20 @@ def guard(
         return tuple(changes)
     return _block(
         changes,
-        (Action.DELETE,),
+        lambda change: change.takes_away,
         reason,
         "Read the deletions; if all are meant, allow them with --max-deletes N.",
     )
 
 
 def _too_many(changes: Sequence[Change], state: State, options: Options) -> str | None:
-    deletes = [c for c in changes if c.effective and c.action is Action.DELETE]
+    deletes = [change for change in changes if change.takes_away]
     if options.max_deletes is not None:
         if len(deletes) <= options.max_deletes:
             return None
         return (
-            f"the plan deletes {len(deletes)} objects, --max-deletes allows {options.max_deletes}"
+            f"the plan {_what(deletes)} {len(deletes)} objects, --max-deletes allows "
+            f"{options.max_deletes}"
         )
     if options.mode is Mode.DESTROY:
         return None
@@ -57,15 +61,19 @@ def _too_many(changes: Sequence[Change], state: State, options: Options) -> str 
         total = recorded[instance, kind]
         if count >= MANY_DELETES and count > total * LARGE_SHARE:
             return (
-                f"the plan deletes {count} of {total} {kind} objects in {instance} "
+                f"the plan {_what(deletes)} {count} of {total} {kind} objects in {instance} "
                 f"(at least {MANY_DELETES} and more than {LARGE_SHARE:.0%})"
             )
     return None
 
 
+def _what(deletes: Sequence[Change]) -> str:
+    return "deletes or releases" if any(change.released for change in deletes) else "deletes"
+
+
 def _block(
     changes: Sequence[Change],
-    actions: tuple[Action, ...],
+    meant: Callable[[Change], bool],
     reason: str,
     advice: str,
     *,
@@ -75,8 +83,8 @@ def _block(
     block = Block(BlockKind.GUARD, reason, advice)
 
     def caught(change: Change) -> bool:
-        if change.action not in actions:
-            return False
-        return change.blocked is None or (even_protected and not change.blocked.kind.stops)
+        if change.blocked is not None:
+            return even_protected and not change.blocked.kind.stops
+        return meant(change)
 
     return tuple(replace(c, blocked=block) if caught(c) else c for c in changes)

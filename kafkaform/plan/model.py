@@ -8,7 +8,7 @@ from enum import StrEnum
 from ..core.change import Action, Batch, Change
 from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostics
-from ..core.resource import Facts, Output, Pending
+from ..core.resource import Facts, Identity, Output, Pending
 from ..core.value import EMPTY, FrozenMap
 
 FORMAT = 1
@@ -62,9 +62,22 @@ class OutputChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Removal:
+    """What a step of an earlier run set for the time of a move (`Step.owes`), and this apply
+    removes once that move has ended. address, run: of that step; ticket: the provider's name for
+    what goes."""
+
+    identity: Identity
+    address: str
+    run: str
+    ticket: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """changes: sorted by address; unchanged: how many objects need nothing; configuration:
-    digest of the configuration; approval: digest of what will be done (architecture §4.4)."""
+    digest of the configuration; removals: what earlier runs owe; approval: digest of what will
+    be done (architecture §4.4); rule: by which rules that digest was made."""
 
     lineage: str
     serial: int
@@ -79,17 +92,34 @@ class Plan:
     audit_head: str = ""
     created: str = ""
     kafkaform_version: str = ""
+    removals: tuple[Removal, ...] = ()
     approval: str = ""
+    rule: int = 1
 
     @property
     def token(self) -> str:
         """What a reviewer hands to `apply --expect`: approval and configuration together."""
-        return f"{self.approval}.{self.configuration[:16]}"
+        return f"{self.approval}.{self.configuration}"
 
     @property
     def effective(self) -> tuple[Change, ...]:
         """The changes that an apply makes."""
         return tuple(change for change in self.changes if change.effective)
+
+    @property
+    def idle(self) -> bool:
+        """True if an apply has nothing to send and nothing to record."""
+        return not self.effective and not self.removals
+
+    @property
+    def scopes(self) -> FrozenMap:
+        """provider instance -> scope id, as read."""
+        return FrozenMap({name: one.facts.scope_id for name, one in self.instances.items()})
+
+    @property
+    def taking(self) -> tuple[Change, ...]:
+        """The changes that take something away: what counts as deletions."""
+        return tuple(change for change in self.changes if change.takes_away)
 
     @property
     def drifted(self) -> tuple[Change, ...]:
@@ -124,6 +154,7 @@ __all__ = [
     "OutputChange",
     "Plan",
     "PlanInstance",
+    "Removal",
     "Unmanaged",
     "Wave",
 ]

@@ -7,7 +7,7 @@ from ..core.dataclass import replace
 from ..core.resource import Absent, Failed, Hidden, Observed, Reading
 from ..core.value import EMPTY
 from ..state.model import Row
-from .diff import compare, gone, lay_over
+from .diff import compare, flatten, gone, lay_over
 from .drafts import Context, managed, ownership, unreadable
 from .model import Mode
 from .ownership import Claim
@@ -57,7 +57,11 @@ def _delete(claim: Claim, row: Row, live: Observed, context: Context) -> Change:
         reason="destroy" if lifted else "removed block" if claim.removed else "no longer declared",
     )
     if after is not None:
-        change = replace(change, notes=("what others have set on it stays",))
+        change = replace(
+            change,
+            notes=("what others have set on it stays",),
+            theirs=tuple(sorted(flatten(after))),
+        )
     reviewed = lifted or claim.removed is not None
     return replace(change, blocked=_protected(claim, row, reviewed=reviewed))
 

@@ -110,17 +110,25 @@ class Session(Protocol):
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
         """Send one batch once; one outcome a step in order: applied, failed, unknown, started."""
 
-    def progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
-        """How long-running work stands, one outcome for each ticket, which is its `step`.
+    def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
+        """How long-running work stands, one outcome for each ticket, which is its `step`; those
+        of `owed` come last. Nothing is changed.
 
         applied: what was asked is there; started: it runs; failed: it is proven that it runs no
         more and did not reach its target; unknown: cannot be told now. Work that has ended may
         be asked for again. Never raises for one ticket.
 
-        The ticket that a step owes (`Step.owes`) is of something that was set for the time of a
-        move: asked about it when that move has ended, the session removes what the ticket
-        names, and nothing that somebody else set, before it answers applied. All open tickets
-        of an instance are asked about in one call.
+        owed: tickets of `Step.owes`, of what was set for the time of a move: applied once that
+        move has ended, in whatever way. What they name counts as ours from then on, so the
+        caller has proof of each. All open tickets of an instance are asked about in one call.
+        """
+
+    def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
+        """Remove what these tickets of `Step.owes` name, and nothing that somebody else set.
+
+        others: the further ones that are open; what they need stays. One outcome for each ticket,
+        as of `progress`: applied once nothing is left that the ticket alone needs, started while
+        the move still runs, unknown if it could not be removed.
         """
 
     def cancel(self, ticket: str) -> Outcome:

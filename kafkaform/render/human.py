@@ -10,7 +10,7 @@ from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostic
 from ..core.resource import Output, Pending
 from ..core.value import Value
-from ..plan.model import OutputChange, Plan, Unmanaged
+from ..plan.model import OutputChange, Plan, Removal, Unmanaged
 from .diagnostics import render_diagnostics
 from .lines import Line, brief, change_lines, changed_names, impact_text
 from .style import Paint
@@ -48,6 +48,7 @@ def human(plan: Plan, *, colour: bool = False, width: int = 100, detail: bool = 
         _partial(seen, paint),
         _table(seen, paint),
         _pending(seen.pending, paint),
+        _removals(seen.removals, paint),
         *(_group(group, seen, paint, detail) for group in seen.groups),
         _drift(seen.drift, paint, detail),
         _outputs(seen.outputs, paint, width),
@@ -68,7 +69,8 @@ def last_line(counts: Counts) -> str:
         if number
     )
     core = f"{counts.add} to add, {counts.change} to change, {counts.destroy} to destroy"
-    return f"Plan: {first}{core}{rest}."
+    last = f", {count(counts.removals, 'throttle')} to remove" if counts.removals else ""
+    return f"Plan: {first}{core}{rest}{last}."
 
 
 # ── sections ────────────────────────────────────────────────────────────────────────────
@@ -129,6 +131,18 @@ def _pending(pending: Iterable[Pending], paint: Paint) -> Iterator[str]:
         since = SINCE.get(item.action, "unresolved from")
         far = f": {message(item.note)}" if item.note else ""
         yield f"  ? {what}: {since} run {inline(item.run)} of {when}{far}"
+
+
+def _removals(removals: tuple[Removal, ...], paint: Paint) -> Iterator[str]:
+    if removals:
+        yield paint("title", f"Throttles to remove, once their moves have ended ({len(removals)})")
+    yield from (f"  {paint('delete', '-')} {removal_line(one)}" for one in removals)
+
+
+def removal_line(one: Removal) -> str:
+    """`kafka_topic.orders: the throttle that run R set for the move of its replicas (TICKET)`."""
+    set_by = f"the throttle that run {inline(one.run)} set for the move of its replicas"
+    return f"{inline(one.address)}: {set_by} ({inline(one.ticket)})"
 
 
 def _group(group: Group, seen: PlanView, paint: Paint, detail: bool) -> Iterator[str]:

@@ -164,6 +164,7 @@ def _details(change: Change) -> Data:
         "instance": change.identity.instance,
         "key": change.identity.key,
         "adopts": change.adopts or change.action is Action.ADOPT,
+        "takes_away": change.takes_away,
         "blocked": None,
         "impact": None,
         "incarnation": change.incarnation,
@@ -224,6 +225,17 @@ def _about(plan: Plan, seen: PlanView) -> Data:
                 "action": item.action,
             }
             for item in plan.pending
+        ],
+        "removals": [
+            {
+                "instance": item.identity.instance,
+                "type": item.identity.kind,
+                "key": item.identity.key,
+                "address": item.address,
+                "run": item.run,
+                "ticket": item.ticket,
+            }
+            for item in plan.removals
         ],
         "diagnostics": [diagnostic_data(item) for item in plan.diagnostics],
     }

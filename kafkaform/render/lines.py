@@ -90,6 +90,8 @@ def headline(change: Change, *, with_instance: bool = False) -> str:
 def _what(change: Change) -> str:
     if change.adopts and change.action is Action.UPDATE:
         return "be adopted and updated in-place"
+    if change.released and change.removed:
+        return "be released: what is recorded of it is removed, the rest stays"
     return _WILL[change.action]
 
 

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from ..core.change import Change
 from ..core.dataclass import dataclass
 from ..core.resource import Pending
-from ..plan.model import OutputChange, Plan, PlanInstance
+from ..plan.model import OutputChange, Plan, PlanInstance, Removal
 from .human import last_line, output_line
 from .lines import Line, brief, change_lines, headline, impact_text
 from .text import clip, count, inline, message
@@ -46,6 +46,9 @@ def markdown(plan: Plan, *, command: str = "") -> str:
         _kinds(seen),
         _section("instances", "", seen.instances, _instance_row, "cluster", share=0.2),
         _section("pending", "", seen.pending, _pending_row, "intent", share=0.2),
+        _section(
+            "removals", "Throttles to remove", seen.removals, _removal_row, "throttle", share=0.2
+        ),
         _section("warnings", "", _warnings(seen), _warning_row, "warning", share=0.2),
         _details(seen),
         _drift(seen),
@@ -257,6 +260,13 @@ def _pending_row(item: Pending) -> Markup:
     since = SINCE.get(item.action, "unresolved from").capitalize()
     far = Markup(f": {prose(item.note)}") if item.note else ""
     return Markup(f"- **{since} run** {code(item.run)}: {what}{far}")
+
+
+def _removal_row(one: Removal) -> Markup:
+    return Markup(
+        f"- {code(one.address)}: once its move has ended, the throttle goes that run "
+        f"{code(one.run)} set for it ({code(one.ticket)})"
+    )
 
 
 def _warnings(seen: PlanView) -> list[str]:

@@ -16,13 +16,15 @@ SKIPPED_LIMIT = 10
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """One change's result. status: the worst of its steps'; reason and advice: of the fault."""
+    """One change's result. status: the worst of its steps'; reason and advice: of the fault;
+    takes_away: it counts as destroyed, whatever its action is."""
 
     address: str
     action: Action
     status: OutcomeStatus
     reason: str = ""
     fault_advice: str = ""
+    takes_away: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,9 @@ def apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
 
 
 def done_counts(rows: Iterable[ResultRow]) -> Counter[Action]:
-    """The applied changes by action."""
-    return Counter(row.action for row in rows if row.status is OutcomeStatus.APPLIED)
+    """The applied changes by what they count as."""
+    done = (row for row in rows if row.status is OutcomeStatus.APPLIED)
+    return Counter(Action.DELETE if row.takes_away else row.action for row in done)
 
 
 def _row(change: Change, outcomes: Sequence[Outcome]) -> ResultRow:
@@ -106,7 +109,7 @@ def _row(change: Change, outcomes: Sequence[Outcome]) -> ResultRow:
     if applied and worst.status is not OutcomeStatus.APPLIED:
         reason = f"{applied} of {len(outcomes)} requests applied; {reason}"
     advice = fault.advice if fault else ""
-    return ResultRow(change.address, change.action, worst.status, reason, advice)
+    return ResultRow(change.address, change.action, worst.status, reason, advice, change.takes_away)
 
 
 def _table(rows: Sequence[ResultRow], paint: Paint) -> list[str]:

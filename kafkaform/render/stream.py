@@ -21,7 +21,7 @@ from ..core.resource import Output
 from ..core.value import FrozenMap, Value
 from ..plan.model import OutputChange, Plan
 from .diagnostics import diagnostic_data
-from .human import last_line
+from .human import last_line, removal_line
 from .jsonplan import Data, drift_action, output_action, output_name
 from .lines import headline
 from .report import ApplyReport, done_counts
@@ -101,6 +101,7 @@ def plan_events(plan: Plan) -> Iterator[Data]:
         yield from (log(text, "warn") for text in instance.warnings)
     yield from map(resource_drift, plan.drifted)
     yield from map(planned_change, (one for one in plan.changes if _is_planned(one)))
+    yield from (log(f"to remove: {removal_line(one)}") for one in plan.removals)
     yield change_summary(plan)
     if plan.outputs:
         yield output_changes(plan.outputs)
@@ -115,6 +116,7 @@ def planned_change(change: Change) -> Data:
         "kafkaform": {
             "action": change.action.value,
             "adopts": change.adopts or change.action is Action.ADOPT,
+            "takes_away": change.takes_away,
             "blocked": {"kind": blocked.kind.value, "reason": blocked.reason} if blocked else None,
         },
     }
@@ -149,6 +151,7 @@ def change_summary(plan: Plan) -> Data:
             "adopt": counts.adopt,
             "forget": counts.forget,
             "blocked": counts.blocked,
+            "removals": counts.removals,
             "applicable": seen.applicable,
             "token": plan.token,
         },

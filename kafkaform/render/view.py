@@ -9,14 +9,15 @@ from ..core.change import Action, Change
 from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostics, has_errors
 from ..core.resource import MOVE, THROTTLE, Pending
-from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Unmanaged
+from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmanaged
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Objects by what happens to them. effective: all that an apply does something for; an
-    adoption that also writes counts in change and in adopt; blocked: all blocked, of which
-    `stopping` stop an apply; unchanged: need nothing."""
+    adoption that also writes counts in change and in adopt; destroy: all that takes something
+    away, releases included; removals: throttles of earlier runs that go; blocked: all blocked, of
+    which `stopping` stop an apply; unchanged: need nothing."""
 
     effective: int = 0
     add: int = 0
@@ -29,6 +30,7 @@ class Counts:
     stopping: int = 0
     unchanged: int = 0
     drift: int = 0
+    removals: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ class PlanView:
     outputs: tuple[OutputChange, ...]
     unmanaged: tuple[tuple[str, Unmanaged], ...]
     pending: tuple[Pending, ...]
+    removals: tuple[Removal, ...]
     warnings: tuple[tuple[str, str], ...]
     diagnostics: Diagnostics
     partial: tuple[str, ...]
@@ -86,16 +89,22 @@ class PlanView:
     @property
     def empty(self) -> bool:
         """Nothing to do, and nothing that should be done but is blocked."""
-        return not (self.counts.effective or self.counts.blocked or self.outputs or self.errored)
+        something = self.counts.effective or self.counts.removals or self.outputs
+        return not (something or self.counts.blocked or self.errored)
 
     @property
     def applicable(self) -> bool:
-        something = self.counts.effective or self.outputs
+        something = self.counts.effective or self.counts.removals or self.outputs
         return bool(something) and not self.counts.stopping and not self.errored
 
 
 def _plain(action: Action) -> Callable[[Change], bool]:
     return lambda change: change.effective and change.action is action
+
+
+def _takes_away(change: Change) -> bool:
+    """Deletions, and releases: they count as what is destroyed."""
+    return change.takes_away
 
 
 def _loses(change: Change) -> bool:
@@ -114,7 +123,7 @@ _GROUPS: tuple[tuple[str, str, Callable[[Change], bool]], ...] = (
         "Blocked: these stay as they are, the rest can be applied",
         lambda change: change.blocked is not None,
     ),
-    ("delete", "To destroy", _plain(Action.DELETE)),
+    ("delete", "To destroy", _takes_away),
     ("loses", "To change, with loss", _loses),
     ("update", "To change", _plain(Action.UPDATE)),
     ("create", "To create", _plain(Action.CREATE)),
@@ -129,8 +138,8 @@ _GROUPS: tuple[tuple[str, str, Callable[[Change], bool]], ...] = (
 )
 
 COLUMNS: tuple[tuple[str, Callable[[Change], bool]], ...] = (
-    ("destroy", _plain(Action.DELETE)),
-    ("change", _plain(Action.UPDATE)),
+    ("destroy", _takes_away),
+    ("change", lambda change: _plain(Action.UPDATE)(change) and not change.takes_away),
     ("create", _plain(Action.CREATE)),
     ("adopt", lambda change: change.effective and _adopts(change)),
     ("import", _plain(Action.IMPORT)),
@@ -151,6 +160,7 @@ def view(plan: Plan) -> PlanView:
         outputs=plan.outputs,
         unmanaged=tuple((name, kind) for name, one in instances for kind in one.unmanaged),
         pending=plan.pending,
+        removals=plan.removals,
         warnings=tuple((name, text) for name, one in instances for text in one.warnings),
         diagnostics=plan.diagnostics,
         partial=_partial(plan),
@@ -211,12 +221,12 @@ def _drift(changes: Iterable[Change]) -> tuple[Drift, ...]:
 
 
 def _counts(plan: Plan) -> Counts:
-    stopping = sum(1 for _ in plan.blocked(stopping=True))
+    stopping, taking = sum(1 for _ in plan.blocked(stopping=True)), plan.taking
     return Counts(
         effective=len(plan.effective),
         add=plan.count(Action.CREATE),
-        change=plan.count(Action.UPDATE),
-        destroy=plan.count(Action.DELETE),
+        change=plan.count(Action.UPDATE) - sum(1 for one in taking if one.released),
+        destroy=len(taking),
         imports=plan.count(Action.IMPORT),
         adopt=sum(1 for change in plan.effective if _adopts(change)),
         forget=plan.count(Action.FORGET),
@@ -224,6 +234,7 @@ def _counts(plan: Plan) -> Counts:
         stopping=stopping,
         unchanged=plan.unchanged + sum(map(_needs_nothing, plan.changes)),
         drift=len(plan.drifted),
+        removals=len(plan.removals),
     )
 
 

@@ -138,6 +138,12 @@ def parse_ticket(text: str) -> MoveTicket | ThrottleTicket | None:
     return None
 
 
+def throttle_tickets(texts: Iterable[str]) -> dict[str, ThrottleTicket]:
+    """Those of the texts that are tickets of throttles."""
+    parsed = ((text, parse_ticket(text)) for text in texts)
+    return {text: ticket for text, ticket in parsed if isinstance(ticket, ThrottleTicket)}
+
+
 def _digest(assignment: Sequence[Sequence[int]]) -> str:
     rows = tuple(tuple(row) for row in assignment)
     return canonical.digest(FrozenMap(replicas=rows))[:16]

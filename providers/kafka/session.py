@@ -131,8 +131,11 @@ class KafkaSession:
         replies = self._send(batch.request.name, Order(batch.steps, dry=False, secrets=secrets))
         return [_outcome(reply) for reply in replies]
 
-    def progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
-        return placement_sends.follow(self._context, tickets)
+    def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
+        return placement_sends.follow(self._context, tickets, owed)
+
+    def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
+        return placement_sends.undo(self._context, tickets, others)
 
     def cancel(self, ticket: str) -> Outcome:
         return placement_sends.cancel(self._context, ticket)

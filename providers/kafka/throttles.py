@@ -3,7 +3,7 @@
 A throttle is a rate on each broker that takes part and `*` on the topic, which limits replicas
 that are not in sync and no others. What is set already and not by us is somebody else's: it is
 neither overwritten nor removed, and the move is not started. What is ours the audit log says:
-each throttle is on record before it is sent, and `settle` is asked about all of them first.
+each throttle is on record before it is sent, and `standing` is asked about all of them first.
 """
 
 from __future__ import annotations
@@ -93,23 +93,38 @@ def put(hands: Hands, ticket: ThrottleTicket) -> Fault | None:
     return None
 
 
-def settle(
+def standing(
     hands: Hands, tickets: Mapping[str, ThrottleTicket], moving: Collection[str] | Fault
 ) -> Iterator[Outcome]:
-    """Remove the throttles whose topic moves no more. moving: topics. A broker's rate stays as
-    long as another of these needs it."""
+    """Whether the moves that these were set for have ended. moving: topics. Changes nothing."""
     claim(hands, tuple(tickets.values()))
-    if isinstance(moving, Fault):
-        for text in tickets:
-            yield Outcome(text, OutcomeStatus.UNKNOWN, moving, text)
-        return
-    running = [ticket for ticket in tickets.values() if ticket.topic in moving]
-    needed = {str(place) for ticket in running for place in places(ticket)}
     for text, ticket in tickets.items():
-        if ticket.topic in moving:
+        if isinstance(moving, Fault):
+            yield Outcome(text, OutcomeStatus.UNKNOWN, moving, text)
+        elif ticket.topic in moving:
             yield Outcome(text, OutcomeStatus.STARTED, ticket=text)
+        else:
+            yield Outcome(text, OutcomeStatus.APPLIED)
+
+
+def remove(
+    hands: Hands,
+    tickets: Mapping[str, ThrottleTicket],
+    others: Collection[ThrottleTicket],
+    moving: Collection[str] | Fault,
+) -> Iterator[Outcome]:
+    """Remove those of the throttles whose topic moves no more. A broker's rate stays as long as
+    another one needs it. others: further ones that are ours and stay."""
+    stands = {outcome.step: outcome for outcome in standing(hands, tickets, moving)}
+    claim(hands, others)
+    ended = {text for text, outcome in stands.items() if outcome.status is OutcomeStatus.APPLIED}
+    staying = [*others, *(ticket for text, ticket in tickets.items() if text not in ended)]
+    needed = {str(place) for ticket in staying for place in places(ticket)}
+    for text, ticket in tickets.items():
+        if text not in ended or text in hands.foreign:
+            yield stands[text]
             continue
-        fault = None if text in hands.foreign else _remove(hands, ticket, needed)
+        fault = _remove(hands, ticket, needed)
         status = OutcomeStatus.UNKNOWN if fault else OutcomeStatus.APPLIED
         yield Outcome(text, status, fault, text if fault else None)
 

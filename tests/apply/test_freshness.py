@@ -11,7 +11,7 @@ import pytest
 from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import Desired, Lifecycle
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.approval import approval
+from kafkaform.plan.approval import seal
 from kafkaform.plan.model import Plan
 from kafkaform.state.codec import encode
 from kafkaform.state.edit import put
@@ -291,8 +291,7 @@ def test_a_plan_that_was_altered_is_refused(alter: Callable[[Plan], Plan], seale
     said = desired(topic("a", 3, MS), topic("b"), topic("n"))
     altered = alter(plan(where, said))
     if sealed:
-        scopes = FrozenMap(kafka=where.cluster.id)
-        altered = replace(altered, approval=approval(altered.changes, scopes, altered.lineage))
+        altered = seal(altered)
     with pytest.raises(PlanRefused, match="altered"):
         apply(where, said, saved=altered)
 

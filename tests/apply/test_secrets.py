@@ -32,6 +32,7 @@ from kafkaform_providers.kafka.memory.scram import Credential, key
 from tests.model import engine
 from tests.model.engine import House, apply, desired, house, identity, plan, removed, topic
 
+from .older import older, rewritten
 from .worlds import codes, complete, ends, statuses
 
 SHA = "SCRAM-SHA-256"
@@ -272,3 +273,14 @@ def test_a_login_that_is_gone_is_made_again() -> None:
     assert complete(apply(where, desired(login(2))))
     assert ends(where)[-2:] == [("recover", "failed"), ("outcome", "applied")]
     assert (password(where), version(where)) == ("second-pass", "2")
+
+
+def test_a_secret_that_an_older_version_left_open_needs_another_version() -> None:
+    """Its approval cannot be applied again, so the advice does not name it, and nothing is sent."""
+    where = cut_off(killed_after(), login(2))
+    made = where.screen.plans[-1]
+    rewritten(where, made, older(made))
+    with pytest.raises(OutcomeUnknown) as unresolved:
+        apply(where, desired(login(2)), expect=older(made).token)
+    assert unresolved.value.advice.startswith("Give the secret another version.")
+    assert complete(apply(where, desired(login(3)))) and version(where) == "3"

@@ -189,7 +189,7 @@ def test_another_plan_than_the_approved_one(planned: Folder) -> None:
         said = planned.fails(4, *command, "--expect", other)
         assert "not the plan that was approved" in said
         assert "what would be done differs" in said
-    edited = f"{token.partition('.')[0]}.{'0' * 16}"
+    edited = f"{token.partition('.')[0]}.{'0' * 64}"
     assert "the configuration differs" in planned.fails(4, "apply", "--expect", edited)
 
 

@@ -33,7 +33,7 @@ REPEATED = 3
 """How often a user does what a run that ended so advises."""
 _FOLD = r"[\s│]"
 """Long lines are folded behind a rule."""
-_TOKEN = re.compile(rf"--expect{_FOLD}+([\w.]+(?:{_FOLD}+[\w.]+)?)`")
+_TOKEN = re.compile(rf"--expect{_FOLD}+([\w.]+(?:{_FOLD}+[\w.]+)*)`")
 
 
 @dataclass(frozen=True)

@@ -308,19 +308,23 @@ class BoxSession:
             return [Outcome(step.id, _status(answer), answer) for step in batch.steps]
         return answer
 
-    def progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
+    def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
         mine = [ticket for ticket in tickets if "@" in ticket]
         others = [ticket for ticket in tickets if ticket not in mine]
-        ends = {o.step: o for o in self.inner.progress(others)} if others else {}
+        asked = others or owed
+        ends = {o.step: o for o in self.inner.progress(others, owed)} if asked else {}
         if mine:
             ends.update({outcome.step: outcome for outcome in self._progress(mine)})
-        return [ends[ticket] for ticket in tickets]
+        return [ends[ticket] for ticket in (*tickets, *owed)]
 
     def _progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
         found = self._try("ListMoves", lambda mishap: dict(self.depot.boxes))
         if isinstance(found, Fault):
             return [Outcome(ticket, OutcomeStatus.UNKNOWN, found, ticket) for ticket in tickets]
         return [_standing(ticket, found) for ticket in tickets]
+
+    def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
+        return self.inner.undo(tickets, others)
 
     def cancel(self, ticket: str) -> Outcome:
         return self.inner.cancel(ticket)

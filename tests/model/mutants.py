@@ -99,7 +99,7 @@ MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
     "unknown counts as applied": _unknown_is_applied,
     "sent before its intent": _sent_before_its_intent,
     "absent because one broker says so": _absent_by_one_broker,
-    "deletes need no proof": lambda: [(applying, "refuse_unproven_deletes", _never)],
+    "deletes need no proof": lambda: [(applying, "refuse_unproven_removals", _never)],
     "obligations are forgotten": lambda: [(Ledger, "_opened", lambda *_: [])],
     "obligations are never discharged": lambda: [(Ledger, "discharge", _never)],
     "always superseded": lambda: [(recover, "_at_once", lambda *_: True)],

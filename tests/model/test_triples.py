@@ -23,7 +23,7 @@ def test_nothing_is_deleted_that_is_not_ours() -> None:
 
 def test_a_delete_without_proof_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the guard in front of deletes, the same triples show deletes without a proof."""
-    monkeypatch.setattr(applying, "refuse_unproven_deletes", lambda *_: None)
+    monkeypatch.setattr(applying, "refuse_unproven_removals", lambda *_: None)
     assert any("proves" in text for seed in range(100) for text in judged(seed).wrong)
 
 

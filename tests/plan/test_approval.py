@@ -10,20 +10,25 @@ import pytest
 
 from kafkaform.core.change import Action, Block, BlockKind, Change, Impact, Ownership, PathChange
 from kafkaform.core.resource import Lifecycle
-from kafkaform.core.value import FrozenMap
+from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.plan.approval import approval, change_digest
-from kafkaform.plan.model import Plan
+from kafkaform.plan.model import Plan, PlanInstance
 from tests.model.engine import desired, moved, topic
 
 from .worlds import absent, facts, live, pending, planned, row, state
 
-SCOPES = FrozenMap(kafka="cluster-1")
 MS = {"retention.ms": "1000"}
 UPDATE = planned(desired(topic("a", 2, MS)), [live()], state(row())).changes[0]
 
 
 def edited(**members: Any) -> Change:
     return replace(UPDATE, **members)
+
+
+def approved(*changes: Change) -> str:
+    """The approval of a plan of these changes."""
+    names = ("kafka", "kafka.b")
+    return approval(Plan("l", 1, "", {n: PlanInstance(facts()) for n in names}, changes))
 
 
 COVERED: dict[str, Change] = {
@@ -40,6 +45,15 @@ COVERED: dict[str, Change] = {
     "protection": edited(row_after=replace(UPDATE.row_after, protected="no")),
     "protection before": edited(row_before=replace(UPDATE.row_before, protected="no")),
     "secret version": edited(row_after=replace(UPDATE.row_after, secret_version="2")),
+    "address": edited(address="kafka_topic.other"),
+    "depends_on": edited(depends_on=("kafka_topic.q",)),
+    "owner": edited(owner="eve"),
+    "labels": edited(labels=FrozenMap(team="eve")),
+    "losses": edited(losses=("User:ann loses Read",)),
+    "kept for others": edited(theirs=(("config", "retention.ms"),)),
+    "what is recorded": edited(after=(UPDATE.after or EMPTY).with_items({"replication_factor": 9})),
+    "what was there": edited(before=(UPDATE.before or EMPTY).with_items({"partitions": 9})),
+    "sensitive": edited(paths=(replace(UPDATE.paths[0], sensitive=True), *UPDATE.paths[1:])),
     "a step less": edited(steps=UPDATE.steps[1:]),
     "payload": edited(
         steps=(replace(UPDATE.steps[0], payload=FrozenMap(count=99)), *UPDATE.steps[1:])
@@ -58,8 +72,6 @@ SHOWN: dict[str, Change] = {
     "reason": edited(reason="because"),
     "effective value": edited(paths=(replace(UPDATE.paths[0], effective="9"), *UPDATE.paths[1:])),
     "range": edited(range=None),
-    "address": edited(address="kafka_topic.other"),
-    "depends_on": edited(depends_on=("kafka_topic.q",)),
 }
 
 
@@ -85,16 +97,16 @@ def test_cluster_and_lineage_are_covered() -> None:
 def test_a_blocked_change_counts_only_when_it_is_not() -> None:
     """What becomes possible after the review was not reviewed."""
     blocked = edited(blocked=Block(BlockKind.PROTECTED, "because"))
-    nothing = approval([], SCOPES, "l")
-    assert approval([blocked], SCOPES, "l") == nothing
-    assert approval([UPDATE], SCOPES, "l") != nothing
-    assert approval([edited(action=Action.NOOP)], SCOPES, "l") == nothing
+    nothing = approved()
+    assert approved(blocked) == nothing
+    assert approved(UPDATE) != nothing
+    assert approved(edited(action=Action.NOOP)) == nothing
 
 
 def test_the_order_of_changes_does_not_matter() -> None:
-    """Addresses sort a plan; a renamed module does not undo a review."""
+    """Who sorts a plan otherwise does not undo a review."""
     other = COVERED["identity"]
-    assert approval([UPDATE, other], SCOPES, "l") == approval([other, UPDATE], SCOPES, "l")
+    assert approved(UPDATE, other) == approved(other, UPDATE)
 
 
 SAID = desired(topic("a", 2), topic("b"))
@@ -150,4 +162,4 @@ def test_bookkeeping_is_approved_too() -> None:
 def test_the_token_joins_approval_and_configuration() -> None:
     """A reviewer's token names what is done and the files that say so."""
     plan = planned(SAID, BASE["readings"], BASE["recorded"])
-    assert plan.token == f"{plan.approval}.{SAID.digest[:16]}"
+    assert plan.token == f"{plan.approval}.{SAID.digest}" and len(SAID.digest) == 64

@@ -108,10 +108,10 @@ def plan(
         if out is not None:
             command = shlex.join(["kafkaform", "apply", str(out)])
             shown.note(f"Saved to {out}. To apply exactly this plan: {command}")
-        elif made.effective and not any(made.blocked(stopping=True)):
+        elif not made.idle and not any(made.blocked(stopping=True)):
             shown.note(NEXT)
         refuse_if_blocked(made, conditions)
-    if detailed_exitcode and (made.effective or made.outputs):
+    if detailed_exitcode and (made.outputs or not made.idle):
         raise typer.Exit(2)
 
 

@@ -35,7 +35,7 @@ from kafkaform.provider.contract import Secrets
 from .. import faults, preflight, throttles, topics
 from ..config_faults import config_fault
 from ..data import Source, answer
-from ..placement import ThrottleTicket, parse_ticket
+from ..placement import ThrottleTicket, parse_ticket, throttle_tickets
 from . import placement
 from .cluster import SimulatedCluster, View
 from .controller import Answer, Item
@@ -166,15 +166,25 @@ class MemorySession:
         ticket = parse_ticket(step.owes or "")
         return throttles.put(self._hands, ticket) if isinstance(ticket, ThrottleTicket) else None
 
-    def progress(self, tickets: Sequence[str]) -> Sequence[Outcome]:
-        """From one look at all moves; throttles whose move has ended are removed."""
+    def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
+        """From one look at all moves."""
         view = self._look(placement.LISTING, None)
+        limits = throttle_tickets(owed)
         if isinstance(view, Fault):
-            return [Outcome(ticket, OutcomeStatus.UNKNOWN, view, ticket) for ticket in tickets]
-        parsed = {text: parse_ticket(text) for text in tickets}
-        limits = {text: t for text, t in parsed.items() if isinstance(t, ThrottleTicket)}
-        found = {o.step: o for o in throttles.settle(self._hands, limits, moving(view.topics))}
-        return [found.get(text) or placement.standing(text, view.topics) for text in tickets]
+            every = [*tickets, *owed]
+            return [Outcome(ticket, OutcomeStatus.UNKNOWN, view, ticket) for ticket in every]
+        found = {o.step: o for o in throttles.standing(self._hands, limits, moving(view.topics))}
+        return [
+            *(placement.standing(text, view.topics) for text in tickets),
+            *(found.get(text) or placement.standing(text, view.topics) for text in owed),
+        ]
+
+    def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
+        """Remove throttles, from one look at all moves."""
+        view = self._look(placement.LISTING, None)
+        moves = view if isinstance(view, Fault) else moving(view.topics)
+        kept = throttle_tickets(others).values()
+        return list(throttles.remove(self._hands, throttle_tickets(tickets), kept, moves))
 
     def cancel(self, ticket: str) -> Outcome:
         """Stop the move of this ticket's topic."""

@@ -20,7 +20,7 @@ from ..error_codes import CODES
 from ..exchange import attempt
 from ..faults import fault_of, lost
 from ..moves import MAX_MOVED
-from ..placement import MoveTicket, ThrottleTicket, parse_ticket
+from ..placement import MoveTicket, ThrottleTicket, parse_ticket, throttle_tickets
 from ..reads.placement import Moves, destination, list_moves, progress
 from ..wire.cluster import describe_cluster
 from ..wire.placement import (
@@ -189,16 +189,26 @@ def _definite(code: str, message: str, advice: str) -> Fault:
 # ── following ───────────────────────────────────────────────────────────────────────────
 
 
-def follow(context: Context, tickets: Sequence[str]) -> Sequence[Outcome]:
-    """How the work of these tickets stands; throttles whose move has ended are removed."""
+def follow(context: Context, tickets: Sequence[str], owed: Sequence[str]) -> Sequence[Outcome]:
+    """How these moves stand, and those that throttles were set for. owed: tickets of throttles."""
     parsed = {text: parse_ticket(text) for text in tickets}
     travels = {text: t for text, t in parsed.items() if isinstance(t, MoveTicket)}
-    limits = {text: t for text, t in parsed.items() if isinstance(t, ThrottleTicket)}
-    moves = list_moves(context)
-    found = {text: _unknown_ticket(text) for text, ticket in parsed.items() if ticket is None}
-    found.update({o.step: o for o in _standing(context, travels, moves)})
+    hands, limits, moves = throttle.hands(context), throttle_tickets(owed), list_moves(context)
+    stand = {o.step: o for o in _standing(context, travels, moves)}
+    held = {o.step: o for o in throttles.standing(hands, limits, moves)}
+    return [
+        *(stand.get(text) or _unknown_ticket(text) for text in tickets),
+        *(held.get(text) or _unknown_ticket(text) for text in owed),
+    ]
+
+
+def undo(context: Context, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
+    """Remove these throttles, but of topics that still move."""
+    limits, kept = throttle_tickets(tickets), throttle_tickets(others)
+    found = {text: _unknown_ticket(text) for text in tickets if text not in limits}
     # The moves that were listed may have ended meanwhile; a throttle then waits one run more.
-    found.update({o.step: o for o in throttles.settle(throttle.hands(context), limits, moves)})
+    hands, moves = throttle.hands(context), list_moves(context)
+    found.update({o.step: o for o in throttles.remove(hands, limits, kept.values(), moves)})
     return [found[text] for text in tickets]
 
 
@@ -291,7 +301,7 @@ def _unknown_ticket(ticket: str) -> Outcome:
 
 def cancel(context: Context, ticket: str) -> Outcome:
     """Stop the move of this ticket's topic, whoever started it: replicas that were being added
-    go, the old ones stay. Failed if nothing moves. Its throttle goes with the next `follow`."""
+    go, the old ones stay. Failed if nothing moves. Its throttle goes with `undo`."""
     wanted = parse_ticket(ticket)
     if not isinstance(wanted, MoveTicket):
         return _unknown_ticket(ticket)

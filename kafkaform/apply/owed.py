@@ -1,0 +1,167 @@
+"""Which obligations of a log are worth their word: what an earlier run owes is undone only if the
+log shows the step that set it, in a recorded plan that was approved.
+
+A log is data that somebody else may have written to: a record that merely claims a throttle must
+not remove one that an operator has set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..audit.event import Glance, Kind, Record
+from ..audit.index import Seen, identity_of
+from ..core.change import Outcome, OutcomeStatus
+from ..core.dataclass import dataclass, field, replace
+from ..core.resource import THROTTLE, Fault, FaultClass, Pending
+from ..plan.approval import RULE, approval, seal
+from ..plan.codec import from_data
+from ..plan.model import Plan, Removal
+from .report import Work
+
+DUE = "its move has ended: this apply removes it"
+LATER = "once its move has ended, this apply removes it"
+NEVER_SENT = "it was never set; the next apply records that"
+UNFOUNDED = "no approved plan in this log has set it, so it is left alone"
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """open: those that may be acted on; never_sent: without an intent, so that nothing was set;
+    unfounded: those that no approved step explains."""
+
+    open: tuple[Record, ...] = ()
+    never_sent: tuple[Record, ...] = ()
+    unfounded: tuple[Record, ...] = ()
+
+
+@dataclass(slots=True)
+class _Grounds:
+    """What the log has of one run. intents: step id -> its last one."""
+
+    plan: Record | None = None
+    approval: Record | None = None
+    intents: dict[str, Record] = field(default_factory=dict)
+
+
+def find_owed(records: Iterable[Seen], obligations: Sequence[Record]) -> Owed:
+    """Sort the open obligations of a log. records: all of it, trusted, in order.
+
+    To be asked about, a move needs no ground: nothing is sent for it.
+    """
+    throttles = find_throttles(obligations)
+    if not throttles:
+        return Owed(tuple(obligations))
+    runs = {obligation.run: _Grounds() for obligation in throttles}
+    for record in records:
+        if record.run in runs:
+            _collect(runs[record.run], record)
+    never_sent = [o for o in throttles if not _intents(o, runs[o.run])]
+    plans = {run: _approved_plan(grounds) for run, grounds in runs.items()}
+    unfounded = [
+        o
+        for o in throttles
+        if o not in never_sent and not _is_founded(o, runs[o.run], plans[o.run])
+    ]
+    left = tuple(o for o in obligations if o not in never_sent and o not in unfounded)
+    return Owed(left, tuple(never_sent), tuple(unfounded))
+
+
+def find_throttles(obligations: Iterable[Record]) -> tuple[Record, ...]:
+    return tuple(o for o in obligations if o.body["what"] == THROTTLE)
+
+
+def _collect(grounds: _Grounds, record: Seen) -> None:
+    if record.kind == Kind.PLAN and grounds.plan is None:
+        grounds.plan = record.whole()
+    elif record.kind == Kind.APPROVAL and grounds.approval is None:
+        grounds.approval = record.whole()
+    elif record.kind == Kind.INTENT:
+        grounds.intents[record.body["step"]] = record.whole()
+    if isinstance(record, Glance):
+        record.forget()
+
+
+def _intents(obligation: Record, grounds: _Grounds) -> list[Record]:
+    """The intents that the obligation may belong to: later ones, of its object."""
+    wanted = identity_of(obligation)
+    found = grounds.intents.values()
+    return [i for i in found if i.seq > obligation.seq and identity_of(i) == wanted]
+
+
+def _approved_plan(grounds: _Grounds) -> Plan | None:
+    """The plan of a run, if it was approved and is what was approved."""
+    if grounds.plan is None or grounds.approval is None:
+        return None
+    try:
+        plan = from_data(Plan, grounds.plan.body["plan"])
+        named = {grounds.plan.body["approval"], grounds.approval.body["approval"], plan.approval}
+        # What older rules approved cannot be counted again; its records have to agree.
+        sound = plan.rule != RULE or approval(plan) == plan.approval
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return None
+    return plan if sound and len(named) == 1 else None
+
+
+def _is_founded(obligation: Record, grounds: _Grounds, plan: Plan | None) -> bool:
+    """True if a step of the approved plan owes exactly this, and its intent followed."""
+    if plan is None or grounds.approval is None or grounds.approval.seq > obligation.seq:
+        return False
+    body, identity = obligation.body, identity_of(obligation)
+    known = plan.instances.get(identity.instance)
+    if known is None or known.facts.scope_id != body["scope_id"]:
+        return False
+    sent = {intent.body["step"] for intent in _intents(obligation, grounds)}
+    return any(
+        step.owes == body["ticket"] and step.identity == identity and step.id in sent
+        for change in plan.effective
+        for step in change.steps
+    )
+
+
+def give_up(obligations: Iterable[Record]) -> tuple[Work, ...]:
+    """The end of what was never sent: the run died between its obligation and its intent."""
+    fault = Fault("NOT_SENT", "the run ended before anything was set", FaultClass.NOT_APPLIED)
+    return tuple(
+        Work(o, Outcome(o.body["ticket"], OutcomeStatus.FAILED, fault)) for o in obligations
+    )
+
+
+def with_removals(plan: Plan, owed: Owed, asked: Iterable[Work]) -> Plan:
+    """The plan, with what earlier runs owe: throttles whose move has ended, and those of objects
+    that this plan changes, which may end a move.
+
+    asked: how the open throttles stand.
+    """
+    touched = {change.identity for change in plan.effective}
+    notes = {_key(o): UNFOUNDED for o in owed.unfounded}
+    notes |= {_key(o): NEVER_SENT for o in owed.never_sent}
+    removals: list[Removal] = []
+    for work in asked:
+        duty, identity = work.obligation, identity_of(work.obligation)
+        if not (work.due or identity in touched):
+            continue
+        notes[_key(duty)] = DUE if work.due else LATER
+        removals.append(Removal(identity, duty.body["address"], duty.run, duty.body["ticket"]))
+    if not notes:
+        return plan
+    pending = tuple(_noted(item, notes) for item in plan.pending)
+    removals.sort(key=lambda one: (one.address, one.ticket))
+    return seal(replace(plan, pending=pending, removals=tuple(removals)))
+
+
+def without_removals(plan: Plan) -> Plan:
+    """The plan that leaves to a later one what earlier runs owe."""
+    return seal(replace(plan, removals=()))
+
+
+_Key = tuple[object, str, str]
+
+
+def _key(obligation: Record) -> _Key:
+    return identity_of(obligation), obligation.run, obligation.body["ticket"]
+
+
+def _noted(item: Pending, notes: dict[_Key, str]) -> Pending:
+    note = notes.get((item.identity, item.run, item.step))
+    return item if note is None or item.action != THROTTLE else replace(item, note=note)

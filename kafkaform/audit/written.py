@@ -1,0 +1,80 @@
+"""Which parts of an object are ours: the paths that the log shows as written or taken over.
+
+The state says the same, but a state can be edited by hand. Of an object that others share, only
+what stands in both is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from ..core.change import Path
+from ..core.resource import Identity
+from .event import Glance, Kind
+from .index import SUCCEEDED, Seen
+from .provenance import ENDING, MAKING
+
+_LOOKED_AT = frozenset({Kind.INTENT, Kind.OUTCOME, Kind.RECOVER})
+
+
+def written_paths(
+    records: Iterable[Seen], wanted: Collection[Identity]
+) -> Mapping[Identity, frozenset[Path]]:
+    """identity -> what of it is ours after all these records, for those that are wanted.
+
+    records: trusted, in order. An intent says what its change makes (`target`) and what of that
+    is kept for others (`theirs`, which older logs do not say); it counts once an outcome says
+    that the step succeeded.
+    """
+    intents: dict[tuple[str, str, int], Mapping[str, Any]] = {}
+    found: dict[Identity, frozenset[Path]] = {}
+    for record in records:
+        if record.kind not in _LOOKED_AT:
+            continue
+        body = record.body
+        if isinstance(record, Glance):
+            record.forget()
+        if "step" not in body or _identity(body) not in wanted:
+            continue
+        key = (body.get("of_run", record.run), body["step"], body["attempt"])
+        if record.kind == Kind.INTENT:
+            intents[key] = body
+        elif body["outcome"] in SUCCEEDED:
+            identity = _identity(body)
+            before = found.get(identity, frozenset())
+            found[identity] = _after(before, body, intents.get(key, {}))
+    return found
+
+
+def _after(
+    before: frozenset[Path], outcome: Mapping[str, Any], intent: Mapping[str, Any]
+) -> frozenset[Path]:
+    """What is ours after a step that succeeded."""
+    if outcome["action"] in ENDING:
+        return frozenset()
+    made = outcome["action"] in MAKING or outcome["adopts"]
+    listed = [(_path(item["path"]), item) for item in outcome["paths"]]
+    gone = {p for p, item in listed if item["after"] is None and not item["sensitive"]}
+    put = {p for p, _ in listed} - gone
+    theirs = {_path(text) for text in intent.get("theirs", ())}
+    whole = set(_leaves(intent.get("target") or {}))
+    return frozenset(((set() if made else before) | whole | put) - gone - theirs)
+
+
+def _identity(body: Mapping[str, Any]) -> Identity:
+    return Identity(body["instance"], body["kind"], body["key"])
+
+
+def _path(text: str) -> Path:
+    """The first dot ends the name of the attribute."""
+    name, dot, key = text.partition(".")
+    return (name, key) if dot else (name,)
+
+
+def _leaves(attributes: Mapping[str, Any]) -> Iterator[Path]:
+    for name, value in attributes.items():
+        if isinstance(value, Mapping):
+            yield from ((name, key) for key, item in value.items() if item is not None)
+        elif value is not None:
+            yield (name,)
