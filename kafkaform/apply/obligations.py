@@ -35,7 +35,8 @@ _THROTTLE_STANDS = {
 
 
 def ask(obligations: Iterable[Record], sessions: Mapping[str, Session]) -> tuple[Work, ...]:
-    """How the work of these obligations stands, as far as a session reaches its cluster."""
+    """How the work of these obligations stands, as far as a session reaches its cluster. Raises
+    OtherCluster."""
     scopes = {instance: session.facts.scope_id for instance, session in sessions.items()}
     asked = [o for o in obligations if scopes.get(o.body["instance"]) == o.body["scope_id"]]
     tickets: dict[str, list[str]] = {}
@@ -46,6 +47,8 @@ def ask(obligations: Iterable[Record], sessions: Mapping[str, Session]) -> tuple
         for instance, mine in tickets.items()
         for outcome in sessions[instance].progress(mine)
     }
+    for instance in tickets:
+        sessions[instance].prove()
     return tuple(Work(o, answers[work_key(o)]) for o in asked)
 
 

@@ -98,12 +98,18 @@ def connected(
     with ExitStack() as stack:
         sessions: dict[str, Session] = {}
         for instance in sorted(used & space.desired.providers.keys()):
-            config = space.desired.providers[instance].config
-            secrets = resolve(references(config), space.configuration.secret)
-            session = space.providers[instance].open(instance, config, secrets)
-            stack.callback(session.close)
-            sessions[instance] = session
+            sessions[instance] = open_instance(space, instance)
+            stack.callback(sessions[instance].close)
         yield sessions
+
+
+def open_instance(space: Workspace, instance: str) -> Session:
+    """A session of this provider instance. Raises ConnectError; ConfigurationError if another
+    instance of the configuration reaches the same cluster."""
+    block = space.desired.providers[instance]
+    secrets = resolve(references(block.config), space.configuration.secret)
+    session = space.providers[instance].open(instance, block.config, secrets)
+    return space.configuration.asking.clusters.enter(block, session)
 
 
 def display(space: Workspace) -> FrozenMap:
