@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from ..audit.index import Index
 from ..core.change import Action, Change, Path
-from ..core.errors import PlanRefused
+from ..core.errors import OtherCluster, PlanRefused
 from ..core.resource import Absent, Failed, Hidden, Identity, Observed, Reading
 from ..core.value import EMPTY
 from ..plan.approval import RULE, approval
@@ -64,10 +64,10 @@ def refuse_if_foreign(plan: Plan, state: State, sessions: Mapping[str, Session])
 
 
 def refuse_other_cluster(plan: Plan, instance: str, session: Session) -> None:
-    """Raises PlanRefused if the instance answers as another cluster than it did for this plan."""
+    """Raises OtherCluster if the instance answers as another one than it did for this plan."""
     scope, planned = session.facts.scope_id, plan.instances[instance].facts.scope_id
     if scope != planned:
-        raise PlanRefused(
+        raise OtherCluster(
             f'"{instance}" is cluster {scope}, the plan was made for cluster {planned}',
             "Check bootstrap_servers.",
         )
@@ -209,7 +209,9 @@ def _readings(
     readings: dict[Identity, Reading] = {}
     for instance, session in sessions.items():
         ids = [c.identity for c in changes if c.identity.instance == instance and _is_read(c)]
-        readings.update(session.read(ids) if ids else {})
+        if ids:
+            readings.update(session.read(ids))
+            session.prove()
     for change in changes:
         yield change, readings.get(change.identity)
 

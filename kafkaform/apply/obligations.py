@@ -38,7 +38,7 @@ _DUE = "is still set, and its move has ended: a plan lists its removal"
 
 def ask(obligations: Iterable[Record], sessions: Mapping[str, Session]) -> tuple[Work, ...]:
     """How the work of these obligations stands, as far as a session reaches its cluster. Changes
-    nothing."""
+    nothing. Raises OtherCluster."""
     asked = [o for o in obligations if _reaches(o, sessions)]
     moves = _tickets(o for o in asked if o.body["what"] != THROTTLE)
     throttles = _tickets(o for o in asked if o.body["what"] == THROTTLE)
@@ -49,6 +49,8 @@ def ask(obligations: Iterable[Record], sessions: Mapping[str, Session]) -> tuple
             moves.get(instance, ()), throttles.get(instance, ())
         )
     }
+    for instance in dict.fromkeys((*moves, *throttles)):
+        sessions[instance].prove()
     return tuple(_work(o, answers[work_key(o)]) for o in asked)
 
 

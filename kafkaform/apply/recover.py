@@ -71,7 +71,7 @@ class Recovered:
 
 def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
     """Close what can be closed. Raises StorageError if the log lacks the plan of an open run, and
-    PlanRefused if that run's cluster is not the one that answers: it knows nothing of the run."""
+    OtherCluster if that run's cluster is not the one that answers: it knows nothing of the run."""
     runs_open = sorted({of_run(record) for record in found.open_intents})
     plans = {run: plan_of(run, found) for run in runs_open}
     replayed = replay(found, ledger.state)
@@ -127,6 +127,7 @@ def _settled(pairs: list[Pair], session: Session, world: World, state: State) ->
     """First what needs no waiting, then the rest until its deadline has passed."""
     asked = [r for _, r in pairs if r.change.steps]
     readings = session.read(sorted({r.step.identity for r in asked})) if asked else {}
+    session.prove()
     known = {r.step.id: replace(r, outcome=_applied(r)) for _, r in pairs if not r.change.steps}
     again = {record.body["step"] for record, _ in pairs if of_run(record) in world.resumed}
     for result in asked:

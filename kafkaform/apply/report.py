@@ -12,6 +12,7 @@ from ..core.errors import (
     Interrupted,
     KafkaformError,
     Locked,
+    OtherCluster,
     OutcomeUnknown,
 )
 from .judge import untellable
@@ -83,7 +84,7 @@ class Report:
 
     def error(self, command: str = "apply") -> KafkaformError | None:
         """What the command ends with, or None: interrupted, refused, unknown, in part."""
-        if isinstance(self.stopped, (Interrupted, Locked)):
+        if isinstance(self.stopped, (Interrupted, Locked, OtherCluster)):
             return self.stopped
         unknown = self.count(OutcomeStatus.UNKNOWN)
         if unknown:

@@ -39,16 +39,24 @@ def settle(
     clock: Clock,
 ) -> tuple[Result, ...]:
     """The results with their true outcomes, as far as reading can tell by `deadline`
-    (monotonic seconds). What cannot be read then stays unknown."""
+    (monotonic seconds). What cannot be read then stays unknown. Raises OtherCluster."""
     settled: dict[str, Outcome] = {}
     left = list(results)
     while left:
         final = clock.monotonic() >= deadline
         readings = _everywhere(session, sorted({r.step.identity for r in left}))
-        for result in left:
-            outcome = _decide(result, readings[result.step.identity], session, types, final=final)
-            if outcome is not None:
-                settled[result.step.id] = outcome
+        found = {
+            result.step.id: outcome
+            for result in left
+            if (
+                outcome := _decide(
+                    result, readings[result.step.identity], session, types, final=final
+                )
+            )
+        }
+        if found:
+            session.prove()  # what these readings say becomes a record
+        settled.update(found)
         left = [r for r in left if r.step.id not in settled]
         if left:
             clock.sleep(POLL_SECONDS)

@@ -43,6 +43,7 @@ def verify(
     """What is not visible yet, over all live brokers, when the operation timeout has passed.
 
     changes: those that were applied whole; incarnations: of the objects that were created.
+    Raises OtherCluster.
     """
     late: list[Invisible] = []
     for instance, session in sessions.items():
@@ -55,6 +56,8 @@ def verify(
             left = _poll(mine, node, session, types, incarnations, deadline, clock, stop)
             late.extend(Invisible(change.address, node) for change in left)
             report(Progress("verify", label, len(mine), len(mine), "objects", finished=True))
+        if mine:
+            session.prove()
     return tuple(late)
 
 

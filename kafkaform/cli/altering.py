@@ -162,8 +162,10 @@ class Bare(Configuration):
 
 def workspace(found: Connection, cluster_id: str, state_file: str | None) -> Workspace:
     """The folder's state and log, or those of the cluster below the user's folder for state.
-    Raises ConfigurationError, StorageError."""
+    cluster_id: who answered; the sessions to come must have the same. Raises ConfigurationError,
+    StorageError."""
     if found.configuration is not None:
+        found.configuration.asking.clusters.note(found.settings, cluster_id)
         desired = found.configuration.desired()
         found.configuration.asking.close()
         if has_errors(desired.diagnostics):
@@ -179,6 +181,7 @@ def workspace(found: Connection, cluster_id: str, state_file: str | None) -> Wor
         )
     folder = cluster_folder(cluster_id)
     empty = read_configuration(folder, Inputs(), Registry())
+    empty.asking.clusters.note(found.settings, cluster_id)
     bare = Bare(
         empty.folder,
         empty.root,

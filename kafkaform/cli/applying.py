@@ -42,6 +42,7 @@ from ..core.errors import (
     Interrupted,
     KafkaformError,
     Locked,
+    OtherCluster,
     OutcomeUnknown,
     PlanRefused,
 )
@@ -220,8 +221,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
             scene.lease,
             chosen.done,
         )
-        report = _verified(scene, job, execute(job))
-        broken = _end(scene, chosen, report)
+        report, broken = _end(scene, chosen, _verified(scene, job, execute(job)))
     _tell(scene.screen, report.work)
     return Applied(plan, scene.ledger.state, run, report, told=broken)
 
@@ -364,24 +364,30 @@ def _verified(scene: Scene, job: Run, report: Report) -> Report:
         late = verify(
             whole, made, job.sessions, job.types, job.clock, job.stop, scene.screen.progress
         )
-    except Interrupted as error:
+    except (Interrupted, OtherCluster) as error:
         return replace(report, stopped=error)
     places = [(item.address, item.node) for item in late]
     scene.ledger.journal.write(Kind.VERIFY, verify_body(job.plan.approval, len(whole), places))
     return replace(report, invisible=late)
 
 
-def _end(scene: Scene, chosen: Chosen, report: Report) -> Diagnostics:
-    """Outputs, the end of the run, and the state anchored at it; the rules that do not hold.
-    Whoever lost the lock writes nothing any more."""
+def _end(scene: Scene, chosen: Chosen, report: Report) -> tuple[Report, Diagnostics]:
+    """Outputs, the end of the run, and the state anchored at it; the report, and the rules that do
+    not hold. Whoever lost the lock writes nothing any more, and outputs of another cluster are
+    nobody's."""
     if isinstance(report.stopped, Locked):
-        return ()
-    broken = _keep_up(scene, chosen)
+        return report, ()
+    broken: Diagnostics = ()
+    try:
+        if not isinstance(report.stopped, OtherCluster):
+            broken = _keep_up(scene, chosen)
+    except OtherCluster as error:
+        report = replace(report, stopped=error)
     counts = Counter(result.outcome.status.value for result in report.results)
     end = run_end_body(chosen.plan.approval, complete=report.complete, counts=counts)
     scene.ledger.journal.write(Kind.RUN_END, end)
     scene.ledger.save(scene.ledger.state)
-    return broken
+    return report, broken
 
 
 def _keep_up(scene: Scene, chosen: Chosen) -> Diagnostics:

@@ -150,9 +150,8 @@ class Configuration:
         """What is asked for once everything is evaluated: the variables, for their secrets. The
         blocks of ten thousand objects take more room than the objects."""
         files = tuple(map(_variables_alone, self.tree.configuration))
-        return replace(
-            self, tree=replace(self.tree, configuration=files, modules={}), asking=Asking(_nobody)
-        )
+        tree = replace(self.tree, configuration=files, modules={})
+        return replace(self, tree=tree, asking=Asking(_nobody, self.asking.clusters))
 
     def settled(self, desired: Desired, sessions: Mapping[str, Session]) -> Desired:
         """The same with what servers show by now: outputs that waited for it, rules that did."""
@@ -271,6 +270,7 @@ def _computed(desired: Desired, sessions: Mapping[str, Session]) -> dict[str, Fr
         for identity, reading in session.read(sorted(mine)).items():
             if isinstance(reading, Observed):
                 found[str(mine[identity].address)] = reading.details
+        session.prove()
     return found
 
 

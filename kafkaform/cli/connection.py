@@ -27,6 +27,7 @@ from ..core.resource import ProviderConfig
 from ..provider.contract import Provider, Secrets, Session
 from ..provider.registry import Registry
 from .bundles import takes
+from .clusters import Clusters
 from .configuration import Configuration, Inputs, read_configuration
 from .console import Console
 from .flags import NoColor, Var, VarFile
@@ -95,21 +96,26 @@ class Connection:
 @dataclass(frozen=True, slots=True)
 class Kept:
     """What a shell hands to the commands typed in it: how it connects, whether they may change
-    anything, and its open sessions."""
+    anything, its open sessions, and the clusters of those that a configuration names."""
 
     flags: Flags
     writes: bool = False
     sessions: dict[str, Session] = field(default_factory=dict)
+    clusters: Clusters = field(default_factory=Clusters)
 
     def session(self, connection: Connection) -> Session:
         """The session of this connection, opened when it is first asked for."""
         key = digest([connection.instance, connection.settings.config])
         if key not in self.sessions:
-            self.sessions[key] = connection.open()
+            session = connection.open()
+            if connection.configuration is not None:
+                self.clusters.enter(connection.settings, session)
+            self.sessions[key] = session
         return self.sessions[key]
 
     def close(self) -> None:
         """End all sessions; the next command connects again."""
+        self.clusters.known.clear()
         while self.sessions:
             with suppress(KafkaformError):
                 self.sessions.popitem()[1].close()

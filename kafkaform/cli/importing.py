@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 
-from ..apply.secrets import references, resolve
 from ..core.address import Address
 from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic, Severity, suggest
@@ -29,7 +28,7 @@ from ..plan.diff import compare
 from ..provider.contract import ResourceType, Session
 from ..syntax.parse import parse
 from .generating import Found, Names, filled, generate, imports
-from .workspace import Workspace, first_state
+from .workspace import Workspace, first_state, open_instance
 
 PARTS: Mapping[str, str] = {"kafka_topic_config": "kafka_topic"}
 """Type -> the type whose objects hold its objects: it is not listed by itself, and what it
@@ -86,9 +85,7 @@ def take_stock(space: Workspace, wanted: Wanted) -> Stock:
     with ExitStack() as stack:
         sessions: dict[str, Session] = {}
         for instance in sorted(space.providers):
-            config = space.desired.providers[instance].config
-            secrets = resolve(references(config), space.configuration.secret)
-            sessions[instance] = space.providers[instance].open(instance, config, secrets)
+            sessions[instance] = open_instance(space, instance)
             stack.callback(sessions[instance].close)
         known = _known(space, sessions, state.objects)
         for instance, session in sessions.items():

@@ -27,7 +27,7 @@ from ..core.change import Path as AttributePath
 from ..core.clock import Clock, SystemClock
 from ..core.dataclass import dataclass
 from ..core.diagnostics import has_errors
-from ..core.errors import ConfigurationError, PlanRefused, StorageError
+from ..core.errors import ConfigurationError, OtherCluster, StorageError
 from ..core.resource import Desired, Identity
 from ..core.value import FrozenMap, SecretRef
 from ..provider.contract import Provider, ResourceType, Session, types_of
@@ -102,28 +102,34 @@ def connected(
     with ExitStack() as stack:
         sessions: dict[str, Session] = {}
         for instance in sorted(used & space.desired.providers.keys()):
-            config = space.desired.providers[instance].config
-            secrets = resolve(references(config), space.configuration.secret)
-            session = space.providers[instance].open(instance, config, secrets)
-            stack.callback(session.close)
-            sessions[instance] = session
+            sessions[instance] = open_instance(space, instance)
+            stack.callback(sessions[instance].close)
         refuse_other_scope(found, sessions)
         yield sessions
 
 
 def refuse_other_scope(found: Index, sessions: Mapping[str, Session]) -> None:
     """The log says which cluster an instance is, whatever became of the state. Raises
-    PlanRefused if another one answers."""
+    OtherCluster if another one answers."""
     for instance, session in sessions.items():
         scope = session.facts.scope_id
         known = found.scopes.get(instance, scope)
         if known != scope:
-            raise PlanRefused(
+            raise OtherCluster(
                 f'"{instance}" is cluster {scope}, but all that was applied from here went to '
                 f"cluster {known}",
                 "Check bootstrap_servers and the folder. A new cluster needs a state and a log of "
                 "its own: another folder, or another --state.",
             )
+
+
+def open_instance(space: Workspace, instance: str) -> Session:
+    """A session of this provider instance. Raises ConnectError; ConfigurationError if another
+    instance of the configuration reaches the same cluster."""
+    block = space.desired.providers[instance]
+    secrets = resolve(references(block.config), space.configuration.secret)
+    session = space.providers[instance].open(instance, block.config, secrets)
+    return space.configuration.asking.clusters.enter(block, session)
 
 
 def display(space: Workspace) -> FrozenMap:

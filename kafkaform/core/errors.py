@@ -6,6 +6,7 @@ KafkaformError                 1
 ├── ConnectError               1   broker unreachable, login refused
 ├── DryRunRefused              1   nothing was sent
 ├── PlanRefused                4   stale, foreign or altered plan
+│   └── OtherCluster           4   another cluster answers than the session's
 ├── AppliedInPart              5
 ├── OutcomeUnknown             6
 ├── Locked                     7
@@ -56,6 +57,11 @@ class PlanRefused(KafkaformError):
     """The plan is stale, altered, or made for another cluster or state."""
 
 
+class OtherCluster(PlanRefused):
+    """Whoever answers has another scope id than the session. It ends the run: nothing that the
+    other one says is believed, and what is open stays open until the right one answers."""
+
+
 class AppliedInPart(KafkaformError):
     """Some steps failed or were skipped; what succeeded is recorded."""
 
@@ -91,6 +97,7 @@ EXIT_CODES: dict[type[KafkaformError], int] = {
     ConnectError: 1,
     DryRunRefused: 1,
     PlanRefused: 4,
+    OtherCluster: 4,
     AppliedInPart: 5,
     OutcomeUnknown: 6,
     Locked: 7,

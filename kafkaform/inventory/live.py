@@ -66,7 +66,8 @@ class Captured:
 def capture(
     session: Session, reader: Reader, named: Named, task: str, report: Report = silent
 ) -> Captured:
-    """Read everything. named: what else is asked for by name; task: whose progress it is."""
+    """Read everything. named: what else is asked for by name; task: whose progress it is. Raises
+    OtherCluster."""
     kinds = sorted(n for n, t in reader.types.items() if t.expand is None)
     listed = [kind for kind in kinds if kind not in reader.named]
     total = len(listed) + 1
@@ -77,6 +78,7 @@ def capture(
     sweeps += [_by_name(session, kind, named.get(kind, ())) for kind in sorted(reader.named)]
     known = {sweep.kind: sweep for sweep in reader.sharpen(session, sweeps)}
     known |= {sweep.kind: sweep for sweep in reader.more(session, known)}
+    session.prove()
     report(Progress(task, f"Reading {task}", total, total, "kinds", finished=True))
     return _captured(session.facts, reader, known)
 

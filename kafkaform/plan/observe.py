@@ -88,6 +88,7 @@ def _instance_world(
     readings = _readings(session, sweeps, ids)
     missing = [i for i in ids if isinstance(readings[i], Absent) and i in state.objects]
     readings.update(confirm_absent(session, missing, clock, settle))
+    session.prove()
     report(Progress(task, f"Reading {instance}", len(ids), len(ids), "objects", finished=True))
     return InstanceWorld(session.facts, readings, sweeps)
 

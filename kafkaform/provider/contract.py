@@ -71,6 +71,12 @@ class Session(Protocol):
     Must: bound the calls in flight; report an unauthorised, failed or partial read as such.
     May: block up to the operation timeout. Must not: retry a write whose outcome is unknown,
     raise for one item of a batch, print, or keep secrets after `apply` returns.
+
+    Every method may raise OtherCluster, and no other error ends a run like it: whoever answers has
+    another scope id than `facts`. A session compares the two on each connection before it sends
+    anything else there, and once more on the connection that carries a batch, right before it
+    and right after its answer. From then on every call raises it. Of a batch in flight nothing is
+    known then: its intents stay open until the system of `facts` can be asked.
     """
 
     @property
@@ -133,6 +139,13 @@ class Session(Protocol):
 
     def cancel(self, ticket: str) -> Outcome:
         """Stop long-running work."""
+
+    def prove(self) -> None:
+        """Ask on every open connection whose it is. Raises OtherCluster.
+
+        Who records what was read calls this first: a proxy may lead an open connection elsewhere.
+        One that does not answer proves nothing; what was read there stands.
+        """
 
     def close(self) -> None: ...
 

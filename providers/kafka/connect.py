@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kafkaform.core.errors import ConfigurationError, ConnectError
@@ -24,6 +24,8 @@ from .tls import tls_context
 CLIENT_ID = "kafkaform"
 PATIENCE = 8.0
 """Seconds to wait for the first broker."""
+LOOK = 2.0
+"""Seconds that the addresses of a bootstrap list have to say whose they are."""
 RECONNECT_MS = 1000
 """At most so long a lost broker is left alone; kafka-python's own 30 s would hide for as long that
 it is back."""
@@ -114,6 +116,24 @@ def connect_error(
     servers = ", ".join(settings.servers)
     advice = (todo, *_unread(settings))
     return ConnectError(f"cannot reach Kafka at {servers}: {sentence}", "; ".join(advice))
+
+
+def refuse_two_clusters(settings: Settings, answers: Mapping[str, str]) -> None:
+    """Raises ConfigurationError if the bootstrap list leads to more than one cluster: each
+    connection would belong to whichever answers first. answers: address -> cluster id."""
+    clusters = sorted(set(answers.values()))
+    if len(clusters) < 2:
+        return
+    led = "; ".join(
+        f"{', '.join(sorted(a for a, id_ in answers.items() if id_ == cluster))} to {cluster}"
+        for cluster in clusters
+    )
+    raise ConfigurationError(
+        f'bootstrap_servers of provider instance "{settings.instance}" leads to '
+        f"{len(clusters)} clusters: {led}",
+        "Name brokers of one cluster there, and give each other cluster a provider block of its "
+        "own, with an alias.",
+    )
 
 
 def _seen(settings: Settings, text: str, found: Listener) -> tuple[str, str] | None:

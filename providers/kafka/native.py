@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -27,10 +27,13 @@ from .connect import (
     unusable,
 )
 from .listener import Listener, look_at
+from .proof import Proof
 from .settings import Settings
 from .tokens import Tokens
 
 T = TypeVar("T")
+NATIVE = "one of bootstrap_servers"
+"""Where an answer comes from: this client does not say."""
 
 SETTLED = 2.0
 """Seconds after which brokers that all refused the connection are taken at their word."""
@@ -77,15 +80,43 @@ class Causes:
 
 
 class Native:
-    """A connected native client."""
+    """A connected native client. It opens connections on its own and does not say when, so an
+    answer counts only if the cluster of the session answers before and after."""
 
-    def __init__(self, client: AdminClient, timeout: float) -> None:
+    def __init__(self, client: AdminClient, timeout: float, proof: Proof) -> None:
         self._client = client
         self._timeout = timeout
+        self.proof = proof
 
     def offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]:
         """Topic -> offsets between its first and its last record, over all partitions. topics:
-        name -> number of partitions. A topic with a partition that does not answer is left out."""
+        name -> number of partitions. A topic with a partition that does not answer is left out.
+        Raises OtherCluster."""
+        return self._proven(lambda: self._offset_spans(topics)) or {}
+
+    def live_groups(self, topics: Set[str], limit: int) -> Mapping[str, tuple[str, ...]] | None:
+        """Topic -> groups with a member that reads it now. None if the groups cannot be listed,
+        or are more than `limit`. Raises OtherCluster."""
+        return self._proven(lambda: self._live_groups(topics, limit))
+
+    def _proven(self, ask: Callable[[], T]) -> T | None:
+        """The answer, None if it is not known whose it is."""
+        if not self._is_there():
+            return None
+        answer = ask()
+        return answer if self._is_there() else None
+
+    def _is_there(self) -> bool:
+        """Whether the session's cluster answers now. Raises OtherCluster if another one does."""
+        patience = min(self._timeout, PATIENCE)
+        found = _settled(self._client.describe_cluster(request_timeout=patience), patience)
+        if found is None or found.cluster_id is None:
+            return False
+        self.proof.hear(NATIVE, found.cluster_id)
+        self.proof.refuse()
+        return True
+
+    def _offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]:
         places = [TopicPartition(name, n) for name, count in topics.items() for n in range(count)]
         specs = (OffsetSpec.latest(), OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # stub
         ends, starts = (self._offsets(places, spec) for spec in specs)
@@ -99,9 +130,7 @@ class Native:
                 unknown.add(place.topic)
         return {name: span for name, span in spans.items() if name not in unknown}
 
-    def live_groups(self, topics: Set[str], limit: int) -> Mapping[str, tuple[str, ...]] | None:
-        """Topic -> groups with a member that reads it now. None if the groups cannot be listed,
-        or are more than `limit`."""
+    def _live_groups(self, topics: Set[str], limit: int) -> Mapping[str, tuple[str, ...]] | None:
         listing = _settled(
             self._client.list_consumer_groups(states=_WITH_MEMBERS, request_timeout=self._timeout),
             self._timeout,
@@ -146,7 +175,8 @@ def open_native(settings: Settings, tokens: Tokens | None = None) -> Native:
     while not answer.done() and not causes.hopeless(time.monotonic() - started):
         client.poll(0.02)
     if answer.done() and answer.exception() is None:
-        return Native(client, settings.timeout)
+        cluster_id = answer.result().cluster_id or ""
+        return Native(client, settings.timeout, Proof(settings.instance, cluster_id))
     waited = time.monotonic() - started
     found = _look(settings) if waited < _TIME_TO_LOOK and not causes.nameless() else None
     raise connect_error(settings, causes.first(), found)

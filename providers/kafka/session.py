@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from kafkaform.core.change import Batch, Change, Impact, Outcome, OutcomeStatus, Step, Verdict
-from kafkaform.core.errors import ConnectError
+from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import (
     Depth,
     Facts,
@@ -143,12 +143,16 @@ class KafkaSession:
     def _send(self, request: str, order: Order) -> Sequence[Reply]:
         return SENDS[request](self._context, order)
 
+    def prove(self) -> None:
+        self._context.wire.prove()
+
     def close(self) -> None:
         self._context.wire.close()
 
 
 def open_session(settings: Settings) -> KafkaSession:
-    """Connect both clients and read the facts. Raises ConnectError, ConfigurationError."""
+    """Connect both clients and read the facts. Raises ConnectError, ConfigurationError,
+    OtherCluster."""
     connect.fence_logs()
     config = connect.pure_config(settings)
     tokens = tokens_of(settings)
@@ -157,12 +161,14 @@ def open_session(settings: Settings) -> KafkaSession:
         config["sasl_oauth_token_provider"] = TokenProvider(tokens)
     native = open_native(settings, tokens)
     try:
-        wire = Wire(config, connect.PATIENCE)
+        wire = Wire(config, connect.PATIENCE, native.proof)
     except NotSent as error:
         raise connect.connect_error(settings, ("", str(error))) from None
     try:
+        if len(settings.servers) > 1:
+            connect.refuse_two_clusters(settings, wire.ask_addresses(connect.LOOK))
         facts = read_facts(wire, settings)
-    except ConnectError:
+    except KafkaformError:
         wire.close()
         raise
     return KafkaSession(Context(settings, wire, facts), native)

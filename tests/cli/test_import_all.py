@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kafkaform.cli.generating import filled
 from kafkaform.cli.importing import Wanted, proven, written
 from kafkaform.core.change import Action
-from kafkaform.core.errors import KafkaformError, UsageError
+from kafkaform.core.errors import ConfigurationError, KafkaformError, UsageError
 from kafkaform.core.resource import Depth
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.syntax.format import format
@@ -326,17 +326,17 @@ def test_names_do_not_collide(tmp_path: Path) -> None:
 
 
 def test_two_instances_of_one_cluster(tmp_path: Path) -> None:
-    """What two provider instances lead to is written once, and not at all if a block of either
-    declares it."""
+    """Two provider instances that lead to one cluster are refused: by import, plan and apply."""
     where = desk(tmp_path, cluster_of(topics={"a": TOPIC, "b": TOPIC}))
     where.write("main.kf.hcl", PROVIDER + PROVIDER.replace("{\n", '{\n  alias = "eu"\n', 1))
-    block = 'resource "kafka_topic" "b" {\n  provider = kafka.eu\n  name = "b"\n}\n'
-    where.write("b.kf.hcl", block)
-    text = where.generate()
-    assert text.count("resource ") == 1
-    assert "to = kafka_topic.b" in text
-    where.apply()
-    assert where.plan().changes == ()
+    block = 'resource "kafka_topic" "%s" {\n  provider = %s\n  name = "%s"\n}\n'
+    where.write("a.kf.hcl", block % ("a", "kafka", "a") + block % ("b", "kafka.eu", "b"))
+    for command in (where.generate, where.plan, where.apply):
+        with pytest.raises(ConfigurationError, match="are the same cluster, simulated") as refused:
+            command()
+        assert '"kafka" (main.kf.hcl:1:1, localhost:9092)' in refused.value.message
+        assert '"kafka.eu" (main.kf.hcl:4:1, localhost:9092)' in refused.value.message
+        assert "state rm" in refused.value.advice
 
 
 def test_the_instance_is_named(tmp_path: Path) -> None:

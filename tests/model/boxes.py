@@ -329,6 +329,9 @@ class BoxSession:
     def cancel(self, ticket: str) -> Outcome:
         return self.inner.cancel(ticket)
 
+    def prove(self) -> None:
+        self.inner.prove()
+
     def close(self) -> None:
         self.inner.close()
 

@@ -20,6 +20,7 @@ from kafkaform.audit.chain import verify
 from kafkaform.audit.event import Record
 from kafkaform.audit.index import Index
 from kafkaform.cli import applying, planning, workspace
+from kafkaform.cli.asking import Asking
 from kafkaform.cli.scene import Applied, Ask
 from kafkaform.core.address import parse_address
 from kafkaform.core.canonical import digest
@@ -252,6 +253,7 @@ class Configuration:
     """The folder that a configuration was read from, as far as an apply asks."""
 
     folder: Path = Path("/")
+    asking: Asking = field(default_factory=lambda: Asking(cast(Any, None)))
 
     def secret(self, ref: SecretRef) -> Secret | None:
         return None

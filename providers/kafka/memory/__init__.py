@@ -13,9 +13,11 @@ from .schedule import (
     killed_after,
     killed_before,
     late_effect,
+    led_elsewhere,
     lost_reply,
     not_sent,
     refused,
+    replaced,
     swallowed,
     throttled,
 )
@@ -34,9 +36,11 @@ __all__ = [
     "killed_after",
     "killed_before",
     "late_effect",
+    "led_elsewhere",
     "lost_reply",
     "not_sent",
     "refused",
+    "replaced",
     "swallowed",
     "throttled",
 ]

@@ -21,12 +21,14 @@ from .defaults import TOPIC_DEFAULTS
 from .outside import Outside
 from .quota import Mutations
 from .rights import Right, User, user
-from .schedule import Ending, Killed, Lost, Mishap, Schedule, Unreachable
+from .schedule import NONE, Ending, Killed, Lost, Mishap, Schedule, Unreachable
 from .tables import HANDLERS
 from .topics import Topic, Topics
 from .world import Changes, Key, World
 
 T = TypeVar("T")
+PROOF = "ProveCluster"
+"""The request that asks who is there; it changes nothing and is not counted."""
 Veto = Callable[[int, str], Answer | None]
 
 _RAISED: Mapping[Ending, Callable[[str], BaseException]] = {
@@ -65,7 +67,9 @@ class View:
 class SimulatedCluster:
     """clock: decides when late effects land and lagging brokers catch up.
 
-    faults: the mishaps of coming requests; outside: edits that nobody asked this tool for;
+    faults: the mishaps of coming requests; swaps: those after which another cluster answers at the
+    address, which may also strike when somebody asks who is there (PROOF); connection: another
+    number whenever connections had to be made anew; outside: edits that nobody asked this tool for;
     requests: how many requests of each API have left the client; defaults: broker-wide topic
     configs, which are the fallbacks of overrides; users by name, of whom `admin` is root;
     mutations: the controller mutation quota, which has no limit at first; move_seconds: how
@@ -78,6 +82,9 @@ class SimulatedCluster:
         self.id = cluster_id
         self.clock: Clock = clock or SimulatedClock()
         self.faults = Schedule()
+        self.swaps = Schedule()
+        self.connection = 0
+        self._stand_in: SimulatedCluster | None = None
         self.outside = Outside(self)
         self.requests: Counter[str] = Counter()
         self.users: dict[str, User] = {"admin": User("admin", root=True)}
@@ -94,6 +101,35 @@ class SimulatedCluster:
         self._late: list[_Late] = []
         self._looks = 0
         self._ids = 0
+
+    @property
+    def answering(self) -> SimulatedCluster:
+        """Whoever answers at this cluster's address."""
+        return self._stand_in or self
+
+    def lead_to(self, other: SimulatedCluster | None, *, beneath: bool = False) -> None:
+        """Let another cluster answer at this address, or with None this one again. beneath: open
+        connections stay open, and lead there."""
+        self._stand_in = other
+        self.connection += not beneath
+
+    def identify(self) -> str:
+        """The id of whoever answers. Raises Unreachable, Lost or Killed."""
+        mishap = self.swap(PROOF)
+        if self._is_elsewhere(mishap):
+            return self.answering.id
+        return self._carry_out(mishap, lambda: self.id)
+
+    def swap(self, api: str) -> Mishap:
+        """Every request passes here first: the swap that is due with this one, or NONE."""
+        mishap = self.swaps.take(api)
+        if mishap.elsewhere is not None:
+            self.lead_to(mishap.elsewhere, beneath=mishap.beneath)
+        return mishap
+
+    def _is_elsewhere(self, mishap: Mishap) -> bool:
+        """Whether the stand-in gets the request of this mishap."""
+        return self._stand_in is not None and (mishap.elsewhere is None or mishap.beneath)
 
     @property
     def topics(self) -> Topics:
@@ -142,6 +178,8 @@ class SimulatedCluster:
         Raises Unreachable, Lost or Killed; with the last two an effect may have happened.
         """
         mishap = self._meet(f"{api}:validate" if validate else api)
+        if self._is_elsewhere(mishap):
+            return self.answering.write(api, items, who, validate=validate)
         if not self.live:
             raise Unreachable("no broker is up")
 
@@ -157,6 +195,8 @@ class SimulatedCluster:
         """Read at one broker, or at any. Raises Unreachable, Lost or Killed."""
         self._looks += 1
         mishap = self._meet(api)
+        if self._is_elsewhere(mishap):
+            return self.answering.look(api, node)
         number = next(iter(self.live), 0) if node is None else node
         if number not in self.live:
             raise Unreachable(f"broker {number} is not up" if number else "no broker is up")
@@ -204,7 +244,9 @@ class SimulatedCluster:
 
     def _meet(self, api: str) -> Mishap:
         self._land()
-        mishap = self.faults.take(api)
+        mishap = self.swap(api)
+        if mishap == NONE:
+            mishap = self.faults.take(api)
         if mishap.sent:
             self.requests[api] += 1
         return mishap

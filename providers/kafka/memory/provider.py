@@ -56,13 +56,13 @@ class MemoryProvider:
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> MemorySession:
         """A session. config: `operation_timeout` and `protect_topics` have effect, what concerns
         the connection has none. Raises ConnectError if no broker is up or the user unknown."""
-        cluster = self.cluster
+        cluster = self.cluster.answering
         if not cluster.live:
             raise ConnectError("no broker of the simulated cluster is up", "Start one of them.")
         user = cluster.users.get(self.user)
         if user is None:
             raise ConnectError(f"the login of {self.user} was refused", "Grant it a right first.")
-        return MemorySession(cluster, instance, user, _facts(cluster, user.principal, config))
+        return MemorySession(self.cluster, instance, user, _facts(cluster, user.principal, config))
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         return PROVIDER.review_needs(changes)

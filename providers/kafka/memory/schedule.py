@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 from fnmatch import fnmatchcase
+from typing import Any
 
 from kafkaform.core.dataclass import dataclass
 
@@ -38,7 +39,8 @@ class Mishap:
     """delay: seconds until the effect lands, 0 = at once, None = never; reads: it lands sooner if
     so many reads were served meanwhile, 0 = no; code: error that the items whose name matches
     `names` get instead of an effect, 0 = none, from item number `first` of them on; retry_after:
-    seconds, with code 89."""
+    seconds, with code 89; elsewhere: the SimulatedCluster that answers at the address from
+    here on; beneath: connections stay open all the same, and lead there."""
 
     ending: Ending = Ending.ANSWER
     delay: float | None = 0
@@ -47,6 +49,8 @@ class Mishap:
     names: str = "*"
     first: int = 0
     retry_after: float = 0.0
+    elsewhere: Any = None
+    beneath: bool = False
 
     @property
     def sent(self) -> bool:
@@ -83,6 +87,17 @@ def killed_after(seconds: float = 0, reads: int = 0) -> Mishap:
     """The process dies before it sees the answer; the effect lands after so many seconds, or
     after so many reads."""
     return Mishap(Ending.KILLED, delay=seconds, reads=reads)
+
+
+def replaced(other: Any, *, done: bool) -> Mishap:
+    """The cluster dies with this request, which it has carried out or not, and another one answers
+    at its address."""
+    return Mishap(Ending.LOST, delay=0 if done else None, elsewhere=other)
+
+
+def led_elsewhere(other: Any) -> Mishap:
+    """A proxy leads the open connection to another cluster, which gets this request."""
+    return Mishap(elsewhere=other, beneath=True)
 
 
 def throttled(retry_after: float, first: int = 0) -> Mishap:

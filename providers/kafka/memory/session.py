@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from kafkaform.core.change import (
@@ -36,6 +37,7 @@ from .. import faults, preflight, throttles, topics
 from ..config_faults import config_fault
 from ..data import Source, answer
 from ..placement import ThrottleTicket, parse_ticket, throttle_tickets
+from ..proof import Proof
 from . import placement
 from .cluster import SimulatedCluster, View
 from .controller import Answer, Item
@@ -49,6 +51,7 @@ _NOTHING_LOST = Impact(
     "destroys 0 bytes in 0 offsets; live groups: none",
     FrozenMap({"bytes": 0, "offsets": 0, "groups": "none"}),
 )
+ADDRESS = "broker-1:9092"
 _CLOSED = Fault(
     "CLOSED",
     "the session is closed",
@@ -67,6 +70,8 @@ class MemorySession:
         self._user = user
         self._facts = facts
         self._closed = False
+        self._connection = cluster.connection
+        self._proof = Proof(instance, facts.scope_id)
         self._hands = throttles.Hands(
             self._throttle_at, self._alter, self._topic_id, lambda: False, {}, set()
         )
@@ -119,7 +124,7 @@ class MemorySession:
         return kind.read(scene, identity)
 
     def _scene(self, view: View) -> Scene:
-        cluster = self._cluster
+        cluster = self._cluster.answering
         return Scene(
             self._instance, self._user, self._facts, view.world, cluster.defaults, cluster.live
         )
@@ -137,7 +142,8 @@ class MemorySession:
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
         """As a real session, from the rights of its user."""
-        seen = [name for name in preflight.topics_of(steps) if name in self._cluster.topics]
+        there = self._cluster.answering.topics
+        seen = [name for name in preflight.topics_of(steps) if name in there]
         return tuple(preflight.missing(steps, held(self._user, seen), self._user.principal))
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
@@ -188,7 +194,7 @@ class MemorySession:
 
     def cancel(self, ticket: str) -> Outcome:
         """Stop the move of this ticket's topic."""
-        item = placement.cancelled(ticket, self._cluster.topics)
+        item = placement.cancelled(ticket, self._cluster.answering.topics)
         if item is None:
             fault = Fault("MOVE_ENDED", "no move of the topic runs", FaultClass.DEFINITE)
             return Outcome(ticket, OutcomeStatus.FAILED, fault)
@@ -196,6 +202,25 @@ class MemorySession:
         if isinstance(answers, Fault):
             return Outcome(ticket, OutcomeStatus.UNKNOWN, answers, ticket)
         return Outcome(ticket, OutcomeStatus.APPLIED)
+
+    def prove(self) -> None:
+        if self._closed:
+            return
+        self._proof.refuse()
+        with suppress(Unreachable, Lost):
+            self._identify()
+
+    def _identify(self) -> None:
+        """Ask who is there. Raises OtherCluster, Unreachable, Lost."""
+        self._proof.hear(ADDRESS, self._cluster.identify())
+        self._proof.refuse()
+        self._connection = self._cluster.connection
+
+    def _reach(self) -> None:
+        """A connection that is new proves itself before anything else. Raises as `_identify`."""
+        self._proof.refuse()
+        if self._connection != self._cluster.connection:
+            self._identify()
 
     def close(self) -> None:
         self._closed = True
@@ -224,7 +249,7 @@ class MemorySession:
             return Outcome(step.id, OutcomeStatus.STARTED, ticket=ticket)
         if api not in MADE or answer.made is None:
             return Outcome(step.id, OutcomeStatus.APPLIED)
-        scene = self._scene(View(self._cluster.world, lambda *_: None))
+        scene = self._scene(View(self._cluster.answering.world, lambda *_: None))
         incarnation, attributes = MADE[api](scene, answer)
         return Outcome(
             step.id, OutcomeStatus.APPLIED, incarnation=incarnation, attributes=attributes
@@ -253,11 +278,11 @@ class MemorySession:
         view = self._look("DescribeCluster", None)
         if isinstance(view, Fault):
             return view
-        live = self._cluster.live
+        live = self._cluster.answering.live
         brokers = (FrozenMap(id=n, host=f"broker-{n}", port=9092, rack=None) for n in live)
         may = self._user.may("Describe", CLUSTER)
         return FrozenMap(
-            cluster_id=self._cluster.id,
+            cluster_id=self._cluster.answering.id,
             brokers=tuple(brokers),
             controller_id=live[0] if may else None,
         )
@@ -266,6 +291,7 @@ class MemorySession:
         if self._closed:
             return _CLOSED
         try:
+            self._reach()
             return self._cluster.look(api, int(at) if at is not None else None)
         except ValueError:
             return faults.not_sent("Metadata", f"there is no broker {at}")
@@ -286,11 +312,18 @@ class MemorySession:
 
     def _request(self, api: str, items: Sequence[Item], *, validate: bool) -> list[Answer] | Fault:
         try:
-            return self._cluster.write(api, items, self._user, validate=validate)
+            self._reach()
+            self._identify()
+        except (Unreachable, Lost) as error:
+            return faults.not_sent(api, str(error))
+        try:
+            answers = self._cluster.write(api, items, self._user, validate=validate)
         except Unreachable as error:
             return faults.not_sent(api, str(error))
         except Lost as error:
             return faults.lost(api, str(error))
+        self.prove()
+        return answers
 
 
 def _revealed(value: Any, secrets: Secrets) -> Any:

@@ -1,49 +1,31 @@
 """Sends one raw request to one broker and says, if it fails, whether it can have left.
 
-Uses `KafkaAdminClient._manager` (run, get_connection, least_loaded_node, wait_for, _net.sleep),
-its connections' `_send_request`, and what they ask of a request (see `_Guarded`): the public
-methods route to a "controller" that KRaft does not have, repeat writes on their own, and hide error
-codes. `tests/kafka/test_wire.py` holds this contract.
+Uses `KafkaAdminClient._manager` (run, get_connection, least_loaded_node, wait_for, _net.sleep):
+the public methods route to a "controller" that KRaft does not have, repeat writes on their own, and
+hide error codes. Its connections are in `pool`. `tests/kafka/test_wire.py` holds this contract.
 """
 
 from __future__ import annotations
 
-import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from kafka import KafkaAdminClient
 from kafka.errors import (
     IncompatibleBrokerVersion,
     KafkaError,
-    KafkaProtocolError,
     KafkaTimeoutError,
     NodeNotReadyError,
     SaslAuthenticationFailedError,
 )
 from kafka.errors import RequestTimedOutError as TimedOut
-from kafka.net.compat import KafkaNetClient
-from kafka.net.connection import KafkaConnection
-from kafka.net.manager import KafkaConnectionManager
-from kafka.net.selector import NetworkSelector
 
-_NONSENSE = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    TypeError,
-    ValueError,
-    struct.error,
-)
-"""What a decoder raises that meets what it does not expect."""
-_MORE = bytes(255 if byte & 128 else 0 for byte in range(256))
-_ENDLESS = b"\xff" * 40_000
-"""As long as its bytes have the first bit, kafka-python reads on in a number of variable size, in
-a time that grows with the square: hours for a megabyte. Nothing that Kafka stores is so long and
-has no byte of ASCII."""
+from ..proof import Proof
+from .pool import Elsewhere, open_client, text_of
+
 _PAUSE = 0.05
 _HANDSHAKE = "Handshake failed"
 _PER_BROKER = 3.0
@@ -51,6 +33,12 @@ _PER_BROKER = 3.0
 _ONCE_MORE = 1.0
 """Seconds to wait for a broker that was waited for in vain before: whoever asks each broker again
 and again would else wait for the whole time with each question."""
+
+
+CHANGES = frozenset({19, 20, 30, 31, 37, 43, 44, 45, 49, 51})
+"""Keys of the requests that change something (CreateTopics, DeleteTopics, CreateAcls, DeleteAcls,
+CreatePartitions, ElectLeaders, IncrementalAlterConfigs, AlterPartitionReassignments,
+AlterClientQuotas, AlterUserScramCredentials): who answers is asked right before and after one."""
 
 
 class NotSent(Exception):
@@ -69,98 +57,24 @@ class AnswerLost(Exception):
         self.timed_out = timed_out
 
 
-class _Answer:
-    """The class of an answer, which reads one or raises KafkaProtocolError. kafka-python takes
-    two other errors for that; at the rest its connection goes deaf, and whoever waits for the
-    answer waits until the end."""
-
-    def __init__(self, kind: Any) -> None:
-        self._kind = kind
-
-    def parse_header(self, data: bytearray) -> Any:
-        if _ENDLESS in data.translate(_MORE):
-            raise KafkaProtocolError("an answer with a number that does not end")
-        return _understood(self._kind.parse_header, data)
-
-    def decode(self, data: Any) -> Any:
-        return _understood(self._kind.decode, data)
-
-
-class _Header:
-    """A request's header that asks for a guarded class of answer."""
-
-    def __init__(self, header: Any) -> None:
-        self._header = header
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._header, name)
-
-    def get_response_class(self) -> _Answer:
-        return _Answer(self._header.get_response_class())
-
-
-class _Guarded:
-    """A request in every way, but for how its answer is read."""
-
-    def __init__(self, request: Any) -> None:
-        self._request = request
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._request, name)
-
-    @property
-    def API_VERSION(self) -> Any:
-        return self._request.API_VERSION
-
-    @API_VERSION.setter
-    def API_VERSION(self, version: int) -> None:
-        self._request.API_VERSION = version
-
-    @property
-    def header(self) -> _Header:
-        return _Header(self._request.header)
-
-
-def _understood(read: Callable[[Any], Any], data: Any) -> Any:
-    try:
-        return read(data)
-    except _NONSENSE as error:
-        raise KafkaProtocolError(f"an answer that makes no sense: {_text(error)}") from None
-
-
-class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
-    """Guards all that it asks, also on its own: for versions, the login and the list of brokers.
-    While it reads such an answer nobody is served, and no timeout would end that."""
-
-    def _send_request(self, request: Any, **named: Any) -> Any:
-        return super()._send_request(_Guarded(request), **named)
-
-
-class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
-    def get_connection(self, *arguments: Any, **named: Any) -> Any:
-        """One that is guarded. A new one has asked nothing yet: it begins when the loop, in whose
-        thread this is called, goes on."""
-        connection = super().get_connection(*arguments, **named)
-        connection.__class__ = _Connection
-        return connection
-
-
-def _client(**config: Any) -> Any:
-    net = NetworkSelector(**config)
-    return KafkaNetClient(net, _Manager(net, **config))
-
-
 class Wire:
     """A connection pool to one cluster. All methods may be called from several threads."""
 
-    def __init__(self, config: Mapping[str, Any], patience: float) -> None:
-        """patience: seconds to wait for the first broker. Raises NotSent."""
+    def __init__(
+        self, config: Mapping[str, Any], patience: float, proof: Proof | None = None
+    ) -> None:
+        """patience: seconds to wait for the first broker; proof: who must answer on every
+        connection, None for whoever does. Raises NotSent, OtherCluster."""
+        self._proof = proof
         try:
             self._admin = KafkaAdminClient(
-                **config, kafka_client=_client, bootstrap_timeout_ms=int(patience * 1000)
+                **config,
+                kafka_client=partial(open_client, proof),
+                bootstrap_timeout_ms=int(patience * 1000),
             )
         except (KafkaError, OSError) as error:
-            raise NotSent(_text(error)) from None
+            self._refuse()
+            raise NotSent(text_of(error)) from None
         self._closed = False
         self._missed: set[str | None] = set()
         self._failures: dict[int | None, str] = {}
@@ -168,18 +82,47 @@ class Wire:
     def send(self, request: Any, timeout: float, node: str | None = None) -> Any:
         """The answer to a request. node: the broker that must get it, None for any.
         timeout: seconds to wait for a usable connection, and again for the answer.
-        Raises NotSent, Unsupported, AnswerLost."""
+        Raises NotSent, Unsupported, AnswerLost; OtherCluster, and then what a request that has
+        left did is not known."""
         if self._closed:
             raise NotSent("the session is closed")
         manager = self._admin._manager
         patience = min(timeout, _ONCE_MORE) if node in self._missed else timeout
+        changes = request.API_KEY in CHANGES
+        self._refuse()
         try:
-            connection = manager.run(_connection, manager, patience, node, self._failures)
+            connection = manager.run(_connection, manager, patience, node, self._failures, changes)
         except NotSent:
+            self._refuse()
             self._missed.add(node)
             raise
         self._missed.discard(node)
-        return manager.run(_exchange, connection, request, timeout)
+        answer = manager.run(_exchange, connection, request, timeout)
+        if changes:
+            # A proxy may lead a connection elsewhere while it is open.
+            manager.run(_prove, (connection,))
+            self._refuse()
+        return answer
+
+    def prove(self) -> None:
+        """Ask every open connection once more whose it is. Raises OtherCluster."""
+        if not self._closed:
+            manager = self._admin._manager
+            manager.run(_prove_open, manager)
+            self._refuse()
+
+    def ask_addresses(self, seconds: float) -> Mapping[str, str]:
+        """Address of the bootstrap list -> the id of the cluster that answers there, for those
+        that answer in time."""
+        if self._proof is None:
+            return {}
+        manager = self._admin._manager
+        asked = manager.run(_connect_all, manager, seconds)
+        return {name: id_ for name, id_ in self._proof.answers.items() if name in asked}
+
+    def _refuse(self) -> None:
+        if self._proof is not None:
+            self._proof.refuse()
 
     def close(self) -> None:
         self._closed = True
@@ -190,21 +133,25 @@ async def _exchange(connection: Any, request: Any, timeout: float) -> Any:
     try:
         return await connection.send_request(request, request_timeout_ms=timeout * 1000)
     except IncompatibleBrokerVersion as error:
-        raise Unsupported(_text(error)) from None
+        raise Unsupported(text_of(error)) from None
     except (TimedOut, KafkaTimeoutError):
         raise AnswerLost(f"waited {timeout:g} s", timed_out=True) from None
     except (KafkaError, OSError) as error:
-        raise AnswerLost(_text(error), timed_out=False) from None
+        raise AnswerLost(text_of(error), timed_out=False) from None
 
 
 async def _connection(
-    manager: Any, timeout: float, node: str | None, failures: dict[int | None, str]
+    manager: Any,
+    timeout: float,
+    node: str | None,
+    failures: dict[int | None, str],
+    prove: bool = False,
 ) -> Any:
     """A connection that takes requests now. Waiting is safe here because nothing has been sent:
     a broker that throttles us pauses its connection, a lost one is opened again. What a broker said
     about who we are, or we about its certificate, is told rather than that it then hung up.
     failures: why brokers could not be reached last time; told where it is too early for another
-    attempt, which says nothing about why."""
+    attempt, which says nothing about why. prove: ask who is there once more, right now."""
     deadline = time.monotonic() + timeout
     cause = verdict = early = ""
     target: int | None = None
@@ -215,14 +162,18 @@ async def _connection(
                 connection = manager.get_connection(target)
                 await manager.wait_for(connection.init_future, _milliseconds(deadline))
                 failures.pop(target, None)
+                if prove and not connection.paused:
+                    await connection.prove(_milliseconds(deadline))
                 if not connection.paused:
                     return connection
                 cause = f"broker {target} throttles us"
         except (NodeNotReadyError, KafkaTimeoutError) as error:
             # These only say that it is too early, or too late, for another attempt.
-            early = _text(error)
+            early = text_of(error)
         except (KafkaError, OSError) as error:
-            cause = _text(error)
+            cause = text_of(error)
+            if isinstance(error, Elsewhere):
+                raise NotSent(cause) from None
             if isinstance(error, SaslAuthenticationFailedError) or _HANDSHAKE in cause:
                 verdict = cause
             failures[target] = verdict or cause
@@ -232,10 +183,34 @@ async def _connection(
         await manager._net.sleep(_PAUSE)
 
 
+async def _prove(connections: Iterable[Any]) -> None:
+    """Ask all of these at once. One that does not answer has not answered as another cluster."""
+    ready = [each for each in connections if each.connected and not each.paused]
+    asked = [each.net.call_soon_with_future(each.prove, 1000 * _PER_BROKER) for each in ready]
+    for each in asked:
+        with suppress(KafkaError, OSError):
+            await each
+
+
+async def _prove_open(manager: Any) -> None:
+    await _prove(manager._conns.values())
+
+
+async def _connect_all(manager: Any, seconds: float) -> Set[str]:
+    """The addresses of the bootstrap list, after a connection to each has been tried."""
+    deadline = time.monotonic() + seconds
+    begun = []
+    places = manager.cluster.bootstrap_brokers()
+    for place in places:
+        with suppress(KafkaError):
+            begun.append(manager.get_connection(place.node_id, refresh_metadata_on_err=False))
+    for connection in begun:
+        with suppress(KafkaError, OSError):
+            await manager.wait_for(connection.init_future, _milliseconds(deadline))
+        connection.close()
+    return {f"{place.host}:{place.port}" for place in places}
+
+
 def _milliseconds(deadline: float) -> float:
     """Until then, at least one and at most what one broker gets."""
     return 1000 * min(_PER_BROKER, max(0.001, deadline - time.monotonic()))
-
-
-def _text(error: Exception) -> str:
-    return str(error) or type(error).__name__
