@@ -24,6 +24,7 @@ from ..plan.lower import CREATING, DELETING, gates, lower, needs, placed
 from ..plan.model import Plan, Wave
 from ..provider.contract import ResourceType, Secrets, Session
 from ..state.backend import Held, Lease
+from .again import Again
 from .freshness import refuse_if_stale
 from .ledger import Ledger, bookkeeping
 from .obligations import follow_up
@@ -31,12 +32,13 @@ from .preflight import THROTTLE_PATIENCE, dry_run, narrowed
 from .report import GOOD, Report, Result, Work
 from .settle import patience, settle
 from .stop import Stop
+from .waiting import say_unclear
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """Everything that an apply works with. lease: the lock that it holds; done: steps that a
-    resumed run has applied."""
+    resumed run has applied; again: how a user goes on with it."""
 
     plan: Plan
     sessions: Mapping[str, Session]
@@ -48,6 +50,7 @@ class Run:
     report: ReportTo
     lease: Lease = Held()
     done: Mapping[str, Outcome] = field(default_factory=dict)
+    again: Again = Again()
 
 
 def execute(run: Run) -> Report:
@@ -200,7 +203,7 @@ def _look_again(
         for step_id, result in results.items()
         if result.outcome.status in GOOD
     }
-    refuse_if_stale(changes, run.sessions, run.types, run.ledger.state, written)
+    refuse_if_stale(changes, run.sessions, run.types, run.ledger.state, written, run.again)
 
 
 def _refused(
@@ -273,7 +276,9 @@ def _once(
     # What is certain is on record before anybody waits for what is not.
     _record(run, clear, results)
     deadline = started + patience(session.facts)
-    settled = settle(unclear, session, run.types, deadline, run.clock)
+    if unclear:
+        say_unclear(run.report, len(unclear), deadline - run.clock.monotonic())
+    settled = settle(unclear, session, run.types, deadline, run.clock, run.report)
     _record(run, settled, results)
     return (*clear, *settled)
 
@@ -307,7 +312,11 @@ def _note(results: dict[str, Result], new: Sequence[Result]) -> None:
 
 
 def _in_flight(step_id: str) -> Outcome:
-    lost = Fault("NO_ANSWER", "the run ended before the answer", FaultClass.AMBIGUOUS)
+    lost = Fault(
+        "NO_ANSWER",
+        "the run ended before an answer came; the request may have left",
+        FaultClass.AMBIGUOUS,
+    )
     return Outcome(step_id, OutcomeStatus.UNKNOWN, fault=lost)
 
 

@@ -14,10 +14,12 @@ from collections.abc import Mapping, Sequence, Set
 from ..core.change import Action, Outcome, OutcomeStatus, Step
 from ..core.clock import Clock
 from ..core.dataclass import replace
-from ..core.resource import Facts, Failed, Fault, FaultClass, Identity, Observed, Reading
+from ..core.progress import Report, silent
+from ..core.resource import Absent, Facts, Failed, Fault, FaultClass, Identity, Observed, Reading
 from ..provider.contract import ResourceType, Session
 from .judge import HAPPENED, Judgement, judge, untellable
 from .report import Result
+from .waiting import say_silent
 
 MARGIN_SECONDS = 5.0
 POLL_SECONDS = 0.25
@@ -37,19 +39,25 @@ def settle(
     types: Mapping[str, ResourceType],
     deadline: float,
     clock: Clock,
+    report: Report = silent,
 ) -> tuple[Result, ...]:
     """The results with their true outcomes, as far as reading can tell by `deadline`
-    (monotonic seconds). What cannot be read then stays unknown."""
+    (monotonic seconds). What cannot be read then stays unknown. report: gets what is waited
+    for."""
     settled: dict[str, Outcome] = {}
     left = list(results)
+    quiet: set[str] = set()
     while left:
         final = clock.monotonic() >= deadline
-        readings = _everywhere(session, sorted({r.step.identity for r in left}))
+        readings, mute = _everywhere(session, sorted({r.step.identity for r in left}))
         for result in left:
             outcome = _decide(result, readings[result.step.identity], session, types, final=final)
             if outcome is not None:
                 settled[result.step.id] = outcome
         left = [r for r in left if r.step.id not in settled]
+        if left and not final and mute - quiet:
+            say_silent(report, mute - quiet, deadline - clock.monotonic())
+            quiet |= mute
         if left:
             clock.sleep(POLL_SECONDS)
     return tuple(
@@ -57,13 +65,19 @@ def settle(
     )
 
 
-def _everywhere(session: Session, ids: Sequence[Identity]) -> dict[Identity, list[Reading]]:
-    """What each live broker says of each object."""
+def _everywhere(
+    session: Session, ids: Sequence[Identity]
+) -> tuple[dict[Identity, list[Reading]], set[str]]:
+    """What each live broker says of each object, and those that tell nothing."""
     answers: dict[Identity, list[Reading]] = {identity: [] for identity in ids}
-    for node in session.facts.nodes or (None,):
-        for identity, reading in session.read(ids, at=node).items():
+    mute: set[str] = set()
+    for node in session.live_nodes() or (None,):
+        readings = session.read(ids, at=node)
+        for identity, reading in readings.items():
             answers[identity].append(reading)
-    return answers
+        if node is not None and all(isinstance(r, Failed) for r in readings.values()):
+            mute.add(node)
+    return answers, mute
 
 
 def _decide(
@@ -81,7 +95,7 @@ def _decide(
     if live and untellable(change, step):
         return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=result.outcome.fault)
     said = {judge(change, step, reading, kind, facts) for reading in readings}
-    if change.action is not Action.DELETE or Judgement.DONE not in said:
+    if not any(isinstance(reading, Absent) for reading in readings):
         # An absence must be seen at every broker; for anything else one that answers will do.
         said.discard(Judgement.UNKNOWN)
     if change.action is Action.DELETE and said == {Judgement.DONE}:
@@ -132,5 +146,4 @@ def _never(result: Result) -> Fault:
         "no answer came, and reading again after the timeout shows that it did not happen",
         FaultClass.NOT_APPLIED,
         where=lost.where if lost else "",
-        advice="Run apply again.",
     )

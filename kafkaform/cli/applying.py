@@ -210,6 +210,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
             scene.screen.progress,
             scene.lease,
             chosen.done,
+            scene.ask.again,
         )
         report = _verified(scene, job, execute(job))
         broken = _end(scene, plan, report)
@@ -260,7 +261,7 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
     todo = [c for c in plan.effective if not c.steps or any(s.id not in done for s in c.steps)]
     if scene.ask.make is None:  # who named the object himself needs no record of it
         refuse_unproven_deletes(todo, state, scene.found)
-    refuse_if_stale(todo, sessions, scene.space.types, state, written)
+    refuse_if_stale(todo, sessions, scene.space.types, state, written, scene.ask.again)
     facts = {instance: session.facts for instance, session in sessions.items()}
     world = {instance: InstanceWorld(fact, {}) for instance, fact in facts.items()}
     providers = {i: p for i, p in scene.space.providers.items() if i in sessions}

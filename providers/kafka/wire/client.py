@@ -8,6 +8,7 @@ codes. `tests/kafka/test_wire.py` holds this contract.
 
 from __future__ import annotations
 
+import math
 import struct
 import time
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ from kafka.errors import (
     KafkaTimeoutError,
     NodeNotReadyError,
     SaslAuthenticationFailedError,
+    UnknownBrokerIdError,
 )
 from kafka.errors import RequestTimedOutError as TimedOut
 from kafka.net.compat import KafkaNetClient
@@ -48,9 +50,20 @@ _PAUSE = 0.05
 _HANDSHAKE = "Handshake failed"
 _PER_BROKER = 3.0
 """Seconds to wait for one broker before another is tried; a hung one accepts connections too."""
+_REFUSED, _SILENT = 2.0, 8.0
+"""Seconds to wait for a certain broker that refuses connections, or does not answer them. A broker
+that starts needs longer, and whoever wants it asks again."""
 _ONCE_MORE = 1.0
 """Seconds to wait for a broker that was waited for in vain before: whoever asks each broker again
 and again would else wait for the whole time with each question."""
+_ANSWER = 10.0
+"""Seconds to wait for what a broker can tell at once, before another one is asked: one that lost
+its power or its network says nothing, not even that the connection has ended."""
+_TRIES = 3
+_TOLD_AT_ONCE = frozenset({3, 18, 29, 32, 46, 48, 50, 55, 60, 74})
+"""API keys of reads that any broker answers from memory: Metadata, ApiVersions, DescribeAcls,
+DescribeConfigs, ListPartitionReassignments, DescribeClientQuotas, DescribeUserScramCredentials,
+DescribeQuorum, DescribeCluster, ListConfigResources."""
 
 
 class NotSent(Exception):
@@ -100,10 +113,17 @@ class _Header:
 
 
 class _Guarded:
-    """A request in every way, but for how its answer is read."""
+    """A request in every way, but for how its answer is read. left: its bytes were made to be
+    sent; what did not come so far has certainly not arrived."""
 
     def __init__(self, request: Any) -> None:
         self._request = request
+        self.left = False
+
+    def encode(self, *arguments: Any, **named: Any) -> Any:
+        data = self._request.encode(*arguments, **named)
+        self.left = True
+        return data
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._request, name)
@@ -133,16 +153,32 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
     While it reads such an answer nobody is served, and no timeout would end that."""
 
     def _send_request(self, request: Any, **named: Any) -> Any:
-        return super()._send_request(_Guarded(request), **named)
+        guarded = request if isinstance(request, _Guarded) else _Guarded(request)
+        return super()._send_request(guarded, **named)
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
-    def get_connection(self, *arguments: Any, **named: Any) -> Any:
+    _tried: frozenset[Any] = frozenset()
+
+    def get_connection(self, node: Any, timeout_ms: float | None = None, **named: Any) -> Any:
         """One that is guarded. A new one has asked nothing yet: it begins when the loop, in whose
         thread this is called, goes on."""
-        connection = super().get_connection(*arguments, **named)
+        first = self.cluster.is_bootstrap(node) and node not in self._conns
+        if first:
+            self._refuse_before_others(node)
+            timeout_ms = min(1000 * _PER_BROKER, timeout_ms or math.inf)
+        connection = super().get_connection(node, timeout_ms, **named)
         connection.__class__ = _Connection
+        self._tried |= {node} if first else set()
         return connection
+
+    def _refuse_before_others(self, node: Any) -> None:
+        """Of the brokers that are named first kafka-python takes any, a silent one again and again.
+        Raises NodeNotReadyError if another one has not been tried yet."""
+        if self._tried >= {broker.node_id for broker in self.cluster.bootstrap_brokers()}:
+            self._tried = frozenset()
+        if node in self._tried:
+            raise NodeNotReadyError(node)
 
 
 def _client(**config: Any) -> Any:
@@ -167,33 +203,57 @@ class Wire:
 
     def send(self, request: Any, timeout: float, node: str | None = None) -> Any:
         """The answer to a request. node: the broker that must get it, None for any.
-        timeout: seconds to wait for a usable connection, and again for the answer.
+        timeout: seconds to wait for a usable connection, and again for the answer; a certain
+        broker that cannot be reached is given up earlier. What changes nothing is asked of
+        another broker if the first one does not answer.
         Raises NotSent, Unsupported, AnswerLost."""
+        patience = min(timeout, _ANSWER) if request.API_KEY in _TOLD_AT_ONCE else timeout
+        for left in reversed(range(_TRIES)):
+            try:
+                return self._once(request, timeout, patience, node)
+            except AnswerLost as lost:
+                if lost.timed_out and node is not None:
+                    self._missed.add(node)
+                waited = lost.timed_out and patience == timeout
+                if node is not None or waited or not left or not _changes_nothing(request):
+                    raise
+                patience = timeout if lost.timed_out else patience
+        raise AssertionError("unreachable")
+
+    def _once(self, request: Any, timeout: float, patience: float, node: str | None) -> Any:
+        """patience: seconds to wait for the answer."""
         if self._closed:
             raise NotSent("the session is closed")
         manager = self._admin._manager
-        patience = min(timeout, _ONCE_MORE) if node in self._missed else timeout
+        reach = min(timeout, _ONCE_MORE) if node in self._missed else timeout
         try:
-            connection = manager.run(_connection, manager, patience, node, self._failures)
+            connection = manager.run(_connection, manager, reach, node, self._failures)
         except NotSent:
             self._missed.add(node)
             raise
         self._missed.discard(node)
-        return manager.run(_exchange, connection, request, timeout)
+        return manager.run(_exchange, connection, request, patience)
 
     def close(self) -> None:
         self._closed = True
         self._admin.close()
 
 
+def _changes_nothing(request: Any) -> bool:
+    return request.API_KEY in _TOLD_AT_ONCE or getattr(request, "validate_only", False) is True
+
+
 async def _exchange(connection: Any, request: Any, timeout: float) -> Any:
+    guarded = _Guarded(request)
     try:
-        return await connection.send_request(request, request_timeout_ms=timeout * 1000)
+        return await connection.send_request(guarded, request_timeout_ms=timeout * 1000)
     except IncompatibleBrokerVersion as error:
         raise Unsupported(_text(error)) from None
-    except (TimedOut, KafkaTimeoutError):
-        raise AnswerLost(f"waited {timeout:g} s", timed_out=True) from None
     except (KafkaError, OSError) as error:
+        if not guarded.left:
+            raise NotSent(_text(error)) from None
+        if isinstance(error, (TimedOut, KafkaTimeoutError)):
+            raise AnswerLost(f"waited {timeout:g} s", timed_out=True) from None
         raise AnswerLost(_text(error), timed_out=False) from None
 
 
@@ -203,9 +263,12 @@ async def _connection(
     """A connection that takes requests now. Waiting is safe here because nothing has been sent:
     a broker that throttles us pauses its connection, a lost one is opened again. What a broker said
     about who we are, or we about its certificate, is told rather than that it then hung up.
+    A certain broker that cannot be reached is given up after seconds.
     failures: why brokers could not be reached last time; told where it is too early for another
     attempt, which says nothing about why."""
-    deadline = time.monotonic() + timeout
+    begun = time.monotonic()
+    deadline = begun + timeout
+    until = deadline if node is None else min(deadline, begun + _SILENT)
     cause = verdict = early = ""
     target: int | None = None
     while True:
@@ -213,11 +276,11 @@ async def _connection(
             target = manager.least_loaded_node() if node is None else int(node)
             if target is not None:
                 connection = manager.get_connection(target)
-                await manager.wait_for(connection.init_future, _milliseconds(deadline))
+                await manager.wait_for(connection.init_future, _milliseconds(until))
                 failures.pop(target, None)
                 if not connection.paused:
                     return connection
-                cause = f"broker {target} throttles us"
+                cause, until = f"broker {target} throttles us", deadline
         except (NodeNotReadyError, KafkaTimeoutError) as error:
             # These only say that it is too early, or too late, for another attempt.
             early = _text(error)
@@ -226,7 +289,11 @@ async def _connection(
             if isinstance(error, SaslAuthenticationFailedError) or _HANDSHAKE in cause:
                 verdict = cause
             failures[target] = verdict or cause
-        if time.monotonic() > deadline:
+            if isinstance(error, UnknownBrokerIdError):
+                manager.cluster.request_update()
+            if node is not None:
+                until = min(until, begun + _REFUSED)
+        if time.monotonic() > until:
             known = failures.get(target, "")
             raise NotSent(verdict or cause or known or early or "no broker is available")
         await manager._net.sleep(_PAUSE)
