@@ -17,12 +17,14 @@ from kafkaform_providers.kafka.wire.answers import Answers
 from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent
 from tests.proof.cluster import client, make, read
 from tests.proof.folder import Folder
+from tests.soak.mix import mixed
 
 from .brokers import PATIENCE, Brokers, three_brokers
 from .wide import TIMEOUT, Round, Wide, lane, struck
 
 pytestmark = pytest.mark.timeout(300)
 BYSTANDER = {"bystander": (2, {"retention.ms": "1234567"})}
+SAMPLE = 3
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,7 @@ def holds(done: Round) -> None:
 def test_the_active_controller_is_killed(brokers: Brokers, lanes: list[Wide]) -> None:
     """In the middle of two applies: both end with a documented code, and the next ones with 0."""
     leads = brokers.controller()
-    holds(struck(lanes, lambda: brokers.kill(leads), brokers.revive, 2))
+    holds(struck(lanes, lambda _: brokers.kill(leads), brokers.revive, 2))
     assert brokers.controller() != leads
 
 
@@ -111,15 +113,25 @@ def _answered(ask: Any) -> Answers:
 
 def test_the_broker_that_is_named_is_killed(brokers: Brokers, lanes: list[Wide]) -> None:
     """The only one of `bootstrap_servers` dies once the run has begun: the others do the work."""
-    done = struck(lanes[1:], lambda: brokers.kill(1), brokers.revive, 2)
+    done = struck(lanes[1:], lambda _: brokers.kill(1), brokers.revive, 2)
     holds(done)
 
 
 def test_all_are_restarted(brokers: Brokers, lanes: list[Wide]) -> None:
     """SIGKILL for all three at once; they come back while the applies still run."""
 
-    def restart() -> None:
+    def restart(_: object) -> None:
         brokers.kill(*brokers.ids)
         brokers.revive()
 
     holds(struck(lanes, restart, brokers.revive, 3))
+
+
+def test_brokers_and_the_tool_are_killed_at_random(brokers: Brokers, tmp_path: Path) -> None:
+    """A sample of the long test of that name (`tests.soak.mix`): all promises hold, a
+    `min.insync.replicas` among the keys is as declared, and no command takes a minute."""
+    mix = mixed(brokers, tmp_path, "sample")
+    for _ in range(SAMPLE):
+        mix.play()
+    assert not mix.violations, "\n".join(mix.violations)
+    assert mix.counts["kills of the tool"] and mix.counts["kills of brokers"]

@@ -53,9 +53,9 @@ _PER_BROKER = 3.0
 _REFUSED, _SILENT = 2.0, 8.0
 """Seconds to wait for a certain broker that refuses connections, or does not answer them. A broker
 that starts needs longer, and whoever wants it asks again."""
-_ONCE_MORE = 1.0
-"""Seconds to wait for a broker that was waited for in vain before: whoever asks each broker again
-and again would else wait for the whole time with each question."""
+_ONCE_MORE, _JUST_NOW = 1.0, 3.0
+"""Seconds to wait for a broker that was waited for in vain before, and for which that is no use
+again: whoever asks each broker several questions would else wait with each of them."""
 _ANSWER = 10.0
 """Seconds to wait for what a broker can tell at once, before another one is asked: one that lost
 its power or its network says nothing, not even that the connection has ended."""
@@ -198,7 +198,7 @@ class Wire:
         except (KafkaError, OSError) as error:
             raise NotSent(_text(error)) from None
         self._closed = False
-        self._missed: set[str | None] = set()
+        self._missed: dict[str | None, float] = {}
         self._failures: dict[int | None, str] = {}
 
     def send(self, request: Any, timeout: float, node: str | None = None) -> Any:
@@ -213,7 +213,7 @@ class Wire:
                 return self._once(request, timeout, patience, node)
             except AnswerLost as lost:
                 if lost.timed_out and node is not None:
-                    self._missed.add(node)
+                    self._missed[node] = time.monotonic()
                 waited = lost.timed_out and patience == timeout
                 if node is not None or waited or not left or not _changes_nothing(request):
                     raise
@@ -225,14 +225,22 @@ class Wire:
         if self._closed:
             raise NotSent("the session is closed")
         manager = self._admin._manager
-        reach = min(timeout, _ONCE_MORE) if node in self._missed else timeout
+        reach = min(timeout, self._reach(node))
         try:
             connection = manager.run(_connection, manager, reach, node, self._failures)
         except NotSent:
-            self._missed.add(node)
+            if reach != _PAUSE:
+                self._missed[node] = time.monotonic()
             raise
-        self._missed.discard(node)
+        self._missed.pop(node, None)
         return manager.run(_exchange, connection, request, patience)
+
+    def _reach(self, node: str | None) -> float:
+        """Seconds for which it is worth to wait for this broker."""
+        if node not in self._missed:
+            return math.inf
+        just_now = time.monotonic() - self._missed[node] < _JUST_NOW
+        return _PAUSE if just_now and node is not None else _ONCE_MORE
 
     def close(self) -> None:
         self._closed = True
