@@ -9,7 +9,7 @@ counts as done: nobody waits for a move.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
@@ -30,7 +30,7 @@ from .ledger import Ledger, bookkeeping
 from .obligations import follow_up
 from .preflight import THROTTLE_PATIENCE, dry_run, narrowed
 from .report import GOOD, Report, Result, Work
-from .settle import patience, settle
+from .settle import in_vain, patience, settle
 from .stop import Stop
 from .waiting import say_unclear
 
@@ -161,7 +161,10 @@ def _requests(
     for batch in batches:
         if len(batches) > 1:
             run.report(Progress(task, label, sent, total, "steps"))
-        _batch(run, batch, pairs, results)
+        if why := _silence(batch.instance, results.values()):
+            _note(results, [Result(*pairs[s.id], skipped(s.id, why)) for s in batch.steps])
+        else:
+            _batch(run, batch, pairs, results)
         sent += len(batch.steps)
     if len(batches) > 1:
         run.report(Progress(task, label, sent, total, "steps", finished=True))
@@ -180,6 +183,8 @@ def _hindrance(
     for need in sorted(before[step.id]):
         if need not in results or results[need].outcome.status not in GOOD:
             return f"{pairs[need][0].address} comes first and was not applied"
+    if why := _silence(step.identity.instance, failed):
+        return why
     for result in failed:
         if result.step.identity.instance != step.identity.instance:
             continue
@@ -188,6 +193,16 @@ def _hindrance(
         if step.request.part == DELETING and result.step.request.part == CREATING:
             return f"nothing is deleted, because {result.change.address} was not applied"
     return None
+
+
+def _silence(instance: str, results: Iterable[Result]) -> str | None:
+    """Why nothing more is sent to a cluster that has left a request without an answer for as long
+    as anybody could wait: it most likely has no controller, and the next request would take as
+    long."""
+    lost = next((r for r in results if r.step.identity.instance == instance and in_vain(r)), None)
+    if lost is None:
+        return None
+    return f"no answer came to {lost.step.request.name} for {lost.change.address}"
 
 
 def _look_again(

@@ -3,8 +3,9 @@
 A lost answer leaves three possibilities: it happened, it will happen, it never will. Until nobody
 can still hold the request (plus a margin for clocks) since the intent, only the target seen
 at every live broker is an answer (one broker may show a past that looks like the target); after
-it the pre-image is one too. A move to the target that runs is the target seen, and has started.
-What only writes hidden data cannot be read back: it stays unknown, without waiting.
+it the pre-image is one too, if all of them show it. A move to the target that runs is the target
+seen, and has started. What only writes hidden data cannot be read back: it stays unknown, without
+waiting.
 """
 
 from __future__ import annotations
@@ -23,6 +24,18 @@ from .waiting import say_silent
 
 MARGIN_SECONDS = 5.0
 POLL_SECONDS = 0.25
+
+
+NEVER = "no answer came, and reading again after the timeout shows that it did not happen"
+
+
+def in_vain(result: Result) -> bool:
+    """True for a step whose answer was waited for until nobody could hold the request any more:
+    what is sent after it would most likely be waited for as long."""
+    if result.outcome.status is OutcomeStatus.UNKNOWN:
+        return not untellable(result.change, result.step)
+    fault = result.outcome.fault
+    return fault is not None and fault.message == NEVER
 
 
 def patience(facts: Facts) -> float:
@@ -95,8 +108,9 @@ def _decide(
     if live and untellable(change, step):
         return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=result.outcome.fault)
     said = {judge(change, step, reading, kind, facts) for reading in readings}
+    silent = Judgement.UNKNOWN in said
     if not any(isinstance(reading, Absent) for reading in readings):
-        # An absence must be seen at every broker; for anything else one that answers will do.
+        # An absence must be seen at every broker; for the target one that answers will do.
         said.discard(Judgement.UNKNOWN)
     if change.action is Action.DELETE and said == {Judgement.DONE}:
         return Outcome(step.id, OutcomeStatus.APPLIED)
@@ -104,6 +118,10 @@ def _decide(
         return _happened(step, live, said)
     if not final:
         return None
+    if silent:
+        # Without a majority of its controllers a cluster keeps what it cannot commit, and commits
+        # it once they are back. It counts nobody as dead meanwhile.
+        return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=_untold(result, readings))
     if said == {Judgement.OTHER}:
         return Outcome(step.id, OutcomeStatus.FAILED, fault=_conflict(step.identity))
     if said == {Judgement.NOT_YET}:
@@ -143,7 +161,7 @@ def _never(result: Result) -> Fault:
     lost = result.outcome.fault
     return Fault(
         lost.code if lost else "NOT_APPLIED",
-        "no answer came, and reading again after the timeout shows that it did not happen",
+        NEVER,
         FaultClass.NOT_APPLIED,
         where=lost.where if lost else "",
     )

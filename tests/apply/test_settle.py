@@ -12,7 +12,7 @@ from kafkaform.core.resource import Absent, Failed, Fault, FaultClass, Identity
 from kafkaform_providers.kafka.memory import swallowed
 from tests.model.engine import apply, desired, house, topic
 
-from .worlds import built, statuses
+from .worlds import MS, built, statuses
 
 WHO = Identity("kafka", "kafka_topic", "orders")
 LOST = Fault("TRANSPORT", "no answer", FaultClass.AMBIGUOUS)
@@ -48,6 +48,33 @@ def test_an_absence_must_be_seen_at_every_live_broker() -> None:
         if not listed:
             where.cluster.stop(3)
         assert statuses(apply(where, desired(topic("t")))) == {"t#1": ends}
+
+
+def test_a_pre_image_must_be_seen_at_every_live_broker() -> None:
+    """With most of its controllers dead a cluster keeps a request that it cannot commit, counts
+    nobody as dead, and carries it out once they are back: however long that takes."""
+    for listed, ends in ((True, OutcomeStatus.UNKNOWN), (False, OutcomeStatus.FAILED)):
+        where = built(desired(topic("t")), brokers=3)
+        where.cluster.faults.schedule(swallowed(), "IncrementalAlterConfigs")
+        where.cluster.hang(2)
+        where.cluster.hang(3)
+        if not listed:
+            where.cluster.stop(2)
+            where.cluster.stop(3)
+        assert statuses(apply(where, desired(topic("t", 1, MS)))) == {"t#2": ends}
+
+
+def test_nothing_more_is_sent_where_an_answer_was_waited_for_in_vain() -> None:
+    """The next request would be waited for as long, and the one after it too."""
+    where = built(desired(topic("t")), brokers=3)
+    where.cluster.faults.schedule(swallowed(), "CreateTopics")
+    begun, before = where.clock.monotonic(), where.cluster.requests["IncrementalAlterConfigs"]
+    done = apply(where, desired(topic("t", 1, MS), topic("u")))
+    assert statuses(done) == {"u#1": OutcomeStatus.FAILED, "t#2": OutcomeStatus.SKIPPED}
+    assert where.cluster.requests["IncrementalAlterConfigs"] == before
+    assert done.report is not None and where.clock.monotonic() - begun < 15
+    [fault] = [r.outcome.fault for r in done.report.results if r.step.id.endswith("t#2")]
+    assert fault is not None and fault.message == "no answer came to CreateTopics for kafka_topic.u"
 
 
 def test_a_broker_that_dies_meanwhile_does_not_hold_up_the_outcome() -> None:
