@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
+from operator import attrgetter
 
 import typer
 
@@ -101,7 +102,7 @@ class TextScreen:
         self._late(report.invisible)
 
     def _late(self, late: tuple[Invisible, ...]) -> None:
-        where = lambda item: (item.node, item.why)  # noqa: E731
+        where = attrgetter("node", "why")
         for (node, why), many in groupby(sorted(late, key=where), where):
             names = [inline(item.address) for item in many]
             shown = names if len(names) <= _FEW else [count(len(names), "object")]

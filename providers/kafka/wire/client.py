@@ -208,17 +208,17 @@ class Wire:
         another broker if the first one does not answer.
         Raises NotSent, Unsupported, AnswerLost."""
         patience = min(timeout, _ANSWER) if request.API_KEY in _TOLD_AT_ONCE else timeout
-        for left in reversed(range(_TRIES)):
+        tries = _TRIES if node is None and _changes_nothing(request) else 1
+        while True:
+            tries -= 1
             try:
                 return self._once(request, timeout, patience, node)
             except AnswerLost as lost:
                 if lost.timed_out and node is not None:
                     self._missed[node] = time.monotonic()
-                waited = lost.timed_out and patience == timeout
-                if node is not None or waited or not left or not _changes_nothing(request):
+                if not tries or (lost.timed_out and patience == timeout):
                     raise
                 patience = timeout if lost.timed_out else patience
-        raise AssertionError("unreachable")
 
     def _once(self, request: Any, timeout: float, patience: float, node: str | None) -> Any:
         """patience: seconds to wait for the answer."""
