@@ -196,13 +196,12 @@ def _hindrance(
 
 
 def _silence(instance: str, results: Iterable[Result]) -> str | None:
-    """Why nothing more is sent to a cluster that has left a request without an answer for as long
-    as anybody could wait: it most likely has no controller, and the next request would take as
-    long."""
+    """Why nothing more is sent to a cluster of which nobody can tell what became of a request: it
+    most likely has no controller, and the next one would be waited for as long."""
     lost = next((r for r in results if r.step.identity.instance == instance and in_vain(r)), None)
     if lost is None:
         return None
-    return f"no answer came to {lost.step.request.name} for {lost.change.address}"
+    return f"it is not known what became of {lost.step.request.name} for {lost.change.address}"
 
 
 def _look_again(

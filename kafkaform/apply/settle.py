@@ -26,16 +26,11 @@ MARGIN_SECONDS = 5.0
 POLL_SECONDS = 0.25
 
 
-NEVER = "no answer came, and reading again after the timeout shows that it did not happen"
-
-
 def in_vain(result: Result) -> bool:
-    """True for a step whose answer was waited for until nobody could hold the request any more:
+    """True for a step of which reading told nothing for as long as anybody could hold its request:
     what is sent after it would most likely be waited for as long."""
-    if result.outcome.status is OutcomeStatus.UNKNOWN:
-        return not untellable(result.change, result.step)
-    fault = result.outcome.fault
-    return fault is not None and fault.message == NEVER
+    unknown = result.outcome.status is OutcomeStatus.UNKNOWN
+    return unknown and not untellable(result.change, result.step)
 
 
 def patience(facts: Facts) -> float:
@@ -161,7 +156,7 @@ def _never(result: Result) -> Fault:
     lost = result.outcome.fault
     return Fault(
         lost.code if lost else "NOT_APPLIED",
-        NEVER,
+        "no answer came, and reading again after the timeout shows that it did not happen",
         FaultClass.NOT_APPLIED,
         where=lost.where if lost else "",
     )
