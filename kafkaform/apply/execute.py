@@ -9,7 +9,7 @@ counts as done: nobody waits for a move.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
@@ -24,19 +24,21 @@ from ..plan.lower import CREATING, DELETING, gates, lower, needs, placed
 from ..plan.model import Plan, Wave
 from ..provider.contract import ResourceType, Secrets, Session
 from ..state.backend import Held, Lease
+from .again import Again
 from .freshness import refuse_if_stale
 from .ledger import Ledger, bookkeeping
 from .obligations import follow_up
 from .preflight import THROTTLE_PATIENCE, dry_run, narrowed
 from .report import GOOD, Report, Result, Work
-from .settle import patience, settle
+from .settle import in_vain, patience, settle
 from .stop import Stop
+from .waiting import say_unclear
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """Everything that an apply works with. lease: the lock that it holds; done: steps that a
-    resumed run has applied."""
+    resumed run has applied; again: how a user goes on with it."""
 
     plan: Plan
     sessions: Mapping[str, Session]
@@ -48,6 +50,7 @@ class Run:
     report: ReportTo
     lease: Lease = Held()
     done: Mapping[str, Outcome] = field(default_factory=dict)
+    again: Again = Again()
 
 
 def execute(run: Run) -> Report:
@@ -158,7 +161,10 @@ def _requests(
     for batch in batches:
         if len(batches) > 1:
             run.report(Progress(task, label, sent, total, "steps"))
-        _batch(run, batch, pairs, results)
+        if why := _silence(batch.instance, results.values()):
+            _note(results, [Result(*pairs[s.id], skipped(s.id, why)) for s in batch.steps])
+        else:
+            _batch(run, batch, pairs, results)
         sent += len(batch.steps)
     if len(batches) > 1:
         run.report(Progress(task, label, sent, total, "steps", finished=True))
@@ -177,6 +183,8 @@ def _hindrance(
     for need in sorted(before[step.id]):
         if need not in results or results[need].outcome.status not in GOOD:
             return f"{pairs[need][0].address} comes first and was not applied"
+    if why := _silence(step.identity.instance, failed):
+        return why
     for result in failed:
         if result.step.identity.instance != step.identity.instance:
             continue
@@ -185,6 +193,15 @@ def _hindrance(
         if step.request.part == DELETING and result.step.request.part == CREATING:
             return f"nothing is deleted, because {result.change.address} was not applied"
     return None
+
+
+def _silence(instance: str, results: Iterable[Result]) -> str | None:
+    """Why nothing more is sent to a cluster of which nobody can tell what became of a request: it
+    most likely has no controller, and the next one would be waited for as long."""
+    lost = next((r for r in results if r.step.identity.instance == instance and in_vain(r)), None)
+    if lost is None:
+        return None
+    return f"it is not known what became of {lost.step.request.name} for {lost.change.address}"
 
 
 def _look_again(
@@ -200,7 +217,7 @@ def _look_again(
         for step_id, result in results.items()
         if result.outcome.status in GOOD
     }
-    refuse_if_stale(changes, run.sessions, run.types, run.ledger.state, written)
+    refuse_if_stale(changes, run.sessions, run.types, run.ledger.state, written, run.again)
 
 
 def _refused(
@@ -273,7 +290,9 @@ def _once(
     # What is certain is on record before anybody waits for what is not.
     _record(run, clear, results)
     deadline = started + patience(session.facts)
-    settled = settle(unclear, session, run.types, deadline, run.clock)
+    if unclear:
+        say_unclear(run.report, len(unclear), deadline - run.clock.monotonic())
+    settled = settle(unclear, session, run.types, deadline, run.clock, run.report)
     _record(run, settled, results)
     return (*clear, *settled)
 
@@ -307,7 +326,11 @@ def _note(results: dict[str, Result], new: Sequence[Result]) -> None:
 
 
 def _in_flight(step_id: str) -> Outcome:
-    lost = Fault("NO_ANSWER", "the run ended before the answer", FaultClass.AMBIGUOUS)
+    lost = Fault(
+        "NO_ANSWER",
+        "the run ended before an answer came; the request may have left",
+        FaultClass.AMBIGUOUS,
+    )
     return Outcome(step_id, OutcomeStatus.UNKNOWN, fault=lost)
 
 

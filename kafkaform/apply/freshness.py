@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from ..audit.index import Index
 from ..core.change import Action, Change, Path
 from ..core.errors import OtherCluster, PlanRefused
-from ..core.resource import Absent, Failed, Hidden, Identity, Observed, Reading
+from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observed, Reading
 from ..core.value import EMPTY
 from ..plan.approval import RULE, approval
 from ..plan.diff import dotted, flatten
@@ -20,6 +20,7 @@ from ..plan.drafts import ownership
 from ..plan.model import Plan
 from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..state.model import State
+from .again import APPLY, Again
 from .judge import canonical
 from .ledger import bookkeeping
 from .provenance import find_origin
@@ -145,16 +146,17 @@ def refuse_if_stale(
     types: Mapping[str, ResourceType],
     state: State,
     applied: Mapping[str, str | None],
+    again: Again = APPLY,
 ) -> None:
     """Read every touched object again and compare. Raises PlanRefused naming what differs, or
-    what could not be read, which says nothing about the plan.
+    what could not be read, which says nothing about the plan. again: how the user goes on.
 
     applied: step id -> incarnation made, of steps that this run (or the run it resumes) has
     applied; what they wrote may show its value before or after, because reads lag.
     """
     _refuse_without_session(changes, sessions)
     readings = list(_readings(changes, sessions))
-    _refuse_unread(readings)
+    _refuse_unread(readings, again)
     problems = [
         f"{change.address}: {problem}"
         for change, reading in readings
@@ -166,10 +168,10 @@ def refuse_if_stale(
     if problems:
         more = len(problems) - SHOWN
         listed = "; ".join(problems[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
-        raise PlanRefused(f"the plan is stale: {listed}", AGAIN)
+        raise PlanRefused(f"the plan is stale: {listed}", again.anew)
 
 
-def _refuse_unread(readings: Iterable[tuple[Change, Reading | None]]) -> None:
+def _refuse_unread(readings: Iterable[tuple[Change, Reading | None]], again: Again) -> None:
     """Raises PlanRefused with each cause once: a dead broker fails all reads alike."""
     causes: dict[str, list[Change]] = {}
     advice: dict[str, str] = {}
@@ -177,15 +179,25 @@ def _refuse_unread(readings: Iterable[tuple[Change, Reading | None]]) -> None:
         if isinstance(reading, Hidden):
             cause, do = f"needs {reading.right}", f"Grant {reading.right}."
         elif isinstance(reading, Failed):
-            cause, do = f"{reading.fault.message} ({reading.fault.code})", reading.fault.advice
+            cause, do = f"{reading.fault.message} ({reading.fault.code})", _unless_repeat(reading)
         else:
             continue
         causes.setdefault(cause, []).append(change)
         advice.setdefault(cause, do)
     if causes:
         told = "; ".join(f"{_named(changes)}: {why}" for why, changes in causes.items())
-        do = f"{' '.join(filter(None, advice.values()))} Then apply the same plan again."
-        raise PlanRefused(f"what the plan touches could not be read: {told}", do.lstrip())
+        raise PlanRefused(
+            f"what the plan touches could not be read: {told}",
+            " ".join((*dict.fromkeys(filter(None, advice.values())), again.repeat)),
+        )
+
+
+def _unless_repeat(reading: Failed) -> str:
+    """What else than to repeat the command a fault advises, as a sentence: that is told anyway."""
+    fault = reading.fault
+    if fault.kind in (FaultClass.AMBIGUOUS, FaultClass.NOT_APPLIED) or not fault.advice:
+        return ""
+    return f"{fault.advice[0].upper()}{fault.advice[1:].rstrip('.')}."
 
 
 def _named(changes: Sequence[Change]) -> str:

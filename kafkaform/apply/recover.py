@@ -36,6 +36,7 @@ from .report import Result, Work
 from .settle import patience, settle
 
 UNKNOWN = OutcomeStatus.UNKNOWN
+ENDED_BEFORE = "that run ended before it noted an answer; its request may have left or not"
 SUPERSEDED = "SUPERSEDED"
 """The code of what nobody needs to know any more: something else is sent instead, or nothing."""
 
@@ -116,7 +117,7 @@ def _by_instance(plan: Plan, records: Iterable[Record]) -> dict[str, list[Pair]]
     groups: dict[str, list[Pair]] = {}
     for record in records:
         change, step = steps[record.body["step"]]
-        lost = Fault("NO_ANSWER", "the run ended before the answer", FaultClass.AMBIGUOUS)
+        lost = Fault("NO_ANSWER", ENDED_BEFORE, FaultClass.AMBIGUOUS)
         unknown = Outcome(step.id, UNKNOWN, fault=lost)
         result = Result(change, step, unknown, record.body["attempt"])
         groups.setdefault(step.identity.instance, []).append((record, result))
@@ -143,7 +144,7 @@ def _settled(pairs: list[Pair], session: Session, world: World, state: State) ->
     deadline = world.clock.monotonic() + left
     if waiting and left >= 1:
         world.report(Message(f"What was sent may still take effect: waiting up to {left:.0f} s"))
-    slow = settle(waiting, session, world.types, deadline, world.clock)
+    slow = settle(waiting, session, world.types, deadline, world.clock, world.report)
     known.update({result.step.id: result for result in slow})
     moot = [result for result in slow if _is_moot(result, world, state)]
     if moot:

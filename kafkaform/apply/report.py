@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ..audit.event import Record
@@ -15,11 +16,12 @@ from ..core.errors import (
     OtherCluster,
     OutcomeUnknown,
 )
+from ..core.resource import FaultClass
+from .again import APPLY, Again
 from .judge import untellable
 from .verify import Invisible
 
 GOOD = (OutcomeStatus.APPLIED, OutcomeStatus.STARTED)
-NEXT = "Run `kafkaform {}` again: what was applied is recorded, the rest is planned anew."
 
 WorkKey = tuple[str, str | None]
 """Provider instance, ticket."""
@@ -82,33 +84,38 @@ class Report:
     def count(self, status: OutcomeStatus) -> int:
         return sum(1 for result in self.results if result.outcome.status is status)
 
-    def error(self, command: str = "apply") -> KafkaformError | None:
-        """What the command ends with, or None: interrupted, refused, unknown, in part."""
+    def error(self, again: Again = APPLY) -> KafkaformError | None:
+        """What the command ends with, or None: interrupted, unknown, in part, refused. again: how
+        the user goes on. A refusal after something was applied is a plan applied in part."""
         if isinstance(self.stopped, (Interrupted, Locked, OtherCluster)):
             return self.stopped
         unknown = self.count(OutcomeStatus.UNKNOWN)
         if unknown:
             return OutcomeUnknown(
-                f"the outcome of {_steps(unknown)} is not known yet", self._resolving(command)
+                f"the outcome of {_steps(unknown)} is not known yet", self._resolving(again)
             )
-        if self.stopped is not None:
+        if self.stopped is not None and not any(r.outcome.status in GOOD for r in self.results):
             return self.stopped
-        left = [w for w in self.work if w.outcome.status is OutcomeStatus.UNKNOWN]
-        failed = self.count(OutcomeStatus.FAILED)
-        skipped = self.count(OutcomeStatus.SKIPPED)
-        if failed or skipped or left:
-            parts = [f"{_steps(failed)} failed"] if failed else []
-            parts += ["a throttle was not removed"] if left else []
-            parts += [f"{_steps(skipped)} not sent"] if skipped else []
-            return AppliedInPart(", ".join(parts), NEXT.format(command))
-        return None
+        undone = self._undone()
+        if not undone and self.stopped is None:
+            return None
+        if self.stopped is None:
+            return AppliedInPart(undone, again.rest)
+        return AppliedInPart(f"{undone}: {self.stopped.message}", self.stopped.advice)
 
-    def _resolving(self, command: str) -> str:
+    def _undone(self) -> str:
+        counts = Counter(_ended(result.outcome) for result in self.results)
+        parts = [f"{_steps(counts[how])} {how}" for how in ENDS if counts[how]]
+        if any(work.outcome.status is OutcomeStatus.UNKNOWN for work in self.work):
+            parts.append("a throttle was not removed")
+        return ", ".join(parts)
+
+    def _resolving(self, again: Again) -> str:
         """How the unknown outcomes become known."""
         unknown = [r for r in self.results if r.outcome.status is OutcomeStatus.UNKNOWN]
         if not all(untellable(result.change, result.step) for result in unknown):
-            return f"Run `kafkaform {command}` again: it reads them first and recovers."
-        if command == "alter":
+            return f"Run {again.same} again: it reads them first and recovers."
+        if again.command == "alter":
             return (
                 "Nobody can read whether the secret arrived. Run the same `kafkaform alter` again, "
                 "which sends it once more."
@@ -117,6 +124,20 @@ class Report:
             "Nobody can read whether the secret arrived. Apply the same approval again (`kafkaform "
             "apply --expect APPROVAL`), which sends it once more, or give it another version."
         )
+
+
+ENDS = ("failed", "not applied", "not sent")
+
+
+def _ended(outcome: Outcome) -> str:
+    """How a step ended that was not applied. "Not applied" is what certainly had no effect,
+    such as a request that could not be sent."""
+    if outcome.status is OutcomeStatus.SKIPPED:
+        return "not sent"
+    if outcome.status is not OutcomeStatus.FAILED:
+        return ""
+    fault = outcome.fault
+    return "not applied" if fault and fault.kind is FaultClass.NOT_APPLIED else "failed"
 
 
 def _steps(number: int) -> str:

@@ -3,8 +3,9 @@
 A lost answer leaves three possibilities: it happened, it will happen, it never will. Until nobody
 can still hold the request (plus a margin for clocks) since the intent, only the target seen
 at every live broker is an answer (one broker may show a past that looks like the target); after
-it the pre-image is one too. A move to the target that runs is the target seen, and has started.
-What only writes hidden data cannot be read back: it stays unknown, without waiting.
+it the pre-image is one too, if all of them show it. A move to the target that runs is the target
+seen, and has started. What only writes hidden data cannot be read back: it stays unknown, without
+waiting.
 """
 
 from __future__ import annotations
@@ -14,13 +15,22 @@ from collections.abc import Mapping, Sequence, Set
 from ..core.change import Action, Outcome, OutcomeStatus, Step
 from ..core.clock import Clock
 from ..core.dataclass import replace
-from ..core.resource import Facts, Failed, Fault, FaultClass, Identity, Observed, Reading
+from ..core.progress import Report, silent
+from ..core.resource import Absent, Facts, Failed, Fault, FaultClass, Identity, Observed, Reading
 from ..provider.contract import ResourceType, Session
 from .judge import HAPPENED, Judgement, judge, untellable
 from .report import Result
+from .waiting import say_silent
 
 MARGIN_SECONDS = 5.0
 POLL_SECONDS = 0.25
+
+
+def in_vain(result: Result) -> bool:
+    """True for a step of which reading told nothing for as long as anybody could hold its request:
+    what is sent after it would most likely be waited for as long."""
+    unknown = result.outcome.status is OutcomeStatus.UNKNOWN
+    return unknown and not untellable(result.change, result.step)
 
 
 def patience(facts: Facts) -> float:
@@ -37,14 +47,17 @@ def settle(
     types: Mapping[str, ResourceType],
     deadline: float,
     clock: Clock,
+    report: Report = silent,
 ) -> tuple[Result, ...]:
     """The results with their true outcomes, as far as reading can tell by `deadline`
-    (monotonic seconds). What cannot be read then stays unknown. Raises OtherCluster."""
+    (monotonic seconds). What cannot be read then stays unknown. report: gets what is waited
+    for. Raises OtherCluster."""
     settled: dict[str, Outcome] = {}
     left = list(results)
+    quiet: set[str] = set()
     while left:
         final = clock.monotonic() >= deadline
-        readings = _everywhere(session, sorted({r.step.identity for r in left}))
+        readings, mute = _everywhere(session, sorted({r.step.identity for r in left}))
         found = {
             result.step.id: outcome
             for result in left
@@ -58,6 +71,9 @@ def settle(
             session.prove()  # what these readings say becomes a record
         settled.update(found)
         left = [r for r in left if r.step.id not in settled]
+        if left and not final and mute - quiet:
+            say_silent(report, mute - quiet, deadline - clock.monotonic())
+            quiet |= mute
         if left:
             clock.sleep(POLL_SECONDS)
     return tuple(
@@ -65,13 +81,19 @@ def settle(
     )
 
 
-def _everywhere(session: Session, ids: Sequence[Identity]) -> dict[Identity, list[Reading]]:
-    """What each live broker says of each object."""
+def _everywhere(
+    session: Session, ids: Sequence[Identity]
+) -> tuple[dict[Identity, list[Reading]], set[str]]:
+    """What each live broker says of each object, and those that tell nothing."""
     answers: dict[Identity, list[Reading]] = {identity: [] for identity in ids}
-    for node in session.facts.nodes or (None,):
-        for identity, reading in session.read(ids, at=node).items():
+    mute: set[str] = set()
+    for node in session.live_nodes() or (None,):
+        readings = session.read(ids, at=node)
+        for identity, reading in readings.items():
             answers[identity].append(reading)
-    return answers
+        if node is not None and all(isinstance(r, Failed) for r in readings.values()):
+            mute.add(node)
+    return answers, mute
 
 
 def _decide(
@@ -89,8 +111,9 @@ def _decide(
     if live and untellable(change, step):
         return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=result.outcome.fault)
     said = {judge(change, step, reading, kind, facts) for reading in readings}
-    if change.action is not Action.DELETE or Judgement.DONE not in said:
-        # An absence must be seen at every broker; for anything else one that answers will do.
+    silent = Judgement.UNKNOWN in said
+    if not any(isinstance(reading, Absent) for reading in readings):
+        # An absence must be seen at every broker; for the target one that answers will do.
         said.discard(Judgement.UNKNOWN)
     if change.action is Action.DELETE and said == {Judgement.DONE}:
         return Outcome(step.id, OutcomeStatus.APPLIED)
@@ -98,6 +121,10 @@ def _decide(
         return _happened(step, live, said)
     if not final:
         return None
+    if silent:
+        # Without a majority of its controllers a cluster keeps what it cannot commit, and commits
+        # it once they are back. It counts nobody as dead meanwhile.
+        return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=_untold(result, readings))
     if said == {Judgement.OTHER}:
         return Outcome(step.id, OutcomeStatus.FAILED, fault=_conflict(step.identity))
     if said == {Judgement.NOT_YET}:
@@ -140,5 +167,4 @@ def _never(result: Result) -> Fault:
         "no answer came, and reading again after the timeout shows that it did not happen",
         FaultClass.NOT_APPLIED,
         where=lost.where if lost else "",
-        advice="Run apply again.",
     )

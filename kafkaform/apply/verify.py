@@ -1,34 +1,66 @@
 """After the last write: ask every live broker until it shows what was applied.
 
 Success means that the controller committed a change; brokers learn of it a little later. What
-is not visible at the deadline is reported as applied but not yet visible, never as failed.
+is not visible at the deadline is reported as applied but not yet visible, never as failed. A
+broker that does not answer is waited for until the cluster has had the time to notice that it is
+dead; one that is not live any more need not show anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ..core.change import Action, Change
 from ..core.clock import Clock
 from ..core.dataclass import dataclass
 from ..core.progress import Progress, Report
-from ..core.resource import Absent, Facts, Identity, Observed, Reading
+from ..core.resource import Absent, Facts, Failed, Identity, Observed, Reading
 from ..plan.diff import flatten
 from ..plan.lifecycle import made_by
 from ..provider.contract import ResourceType, Session
 from .judge import canonical, emptied
 from .stop import Stop
+from .waiting import say_silent
 
 POLL_SECONDS = 0.2
+SILENT_SECONDS = 15.0
+"""How long to wait for those that do not answer, all together. Kafka counts a broker that it hears
+nothing of as dead after 9 s (`broker.session.timeout.ms`), and needs some more to elect another
+controller if it was that one."""
 WRITES = (Action.CREATE, Action.UPDATE, Action.DELETE)
 
 
 @dataclass(frozen=True, slots=True)
 class Invisible:
-    """Applied, but this broker did not show it at the deadline."""
+    """Applied, but this broker did not show it at the deadline. why: it could not be asked."""
 
     address: str
     node: str
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    """What each look needs. incarnations: of the objects that were created."""
+
+    session: Session
+    types: Mapping[str, ResourceType]
+    incarnations: Mapping[Identity, str]
+
+    def look(self, node: str, changes: Sequence[Change]) -> dict[Identity, str]:
+        """The objects that this broker does not show yet, and why that could not be asked."""
+        readings = self.session.read([c.identity for c in changes], at=node)
+        return {
+            c.identity: _why(readings[c.identity])
+            for c in changes
+            if not visible(
+                c,
+                readings[c.identity],
+                self.types[c.identity.kind],
+                self.session.facts,
+                self.incarnations.get(c.identity, c.incarnation),
+            )
+        }
 
 
 def verify(
@@ -48,46 +80,63 @@ def verify(
     late: list[Invisible] = []
     for instance, session in sessions.items():
         mine = [c for c in changes if c.identity.instance == instance and c.steps]
-        timeout = float(session.facts.values.get("operation_timeout", 30))
-        deadline = clock.monotonic() + timeout
-        for node in session.facts.nodes if mine else ():
-            label = f"Verifying at broker {node}"
-            report(Progress("verify", label, 0, len(mine), "objects"))
-            left = _poll(mine, node, session, types, incarnations, deadline, clock, stop)
-            late.extend(Invisible(change.address, node) for change in left)
-            report(Progress("verify", label, len(mine), len(mine), "objects", finished=True))
         if mine:
+            asker = _Asker(session, types, incarnations)
+            late.extend(_wait(mine, asker, clock, stop, report))
             session.prove()
     return tuple(late)
 
 
-def _poll(
-    changes: Sequence[Change],
-    node: str,
-    session: Session,
-    types: Mapping[str, ResourceType],
-    incarnations: Mapping[Identity, str],
-    deadline: float,
-    clock: Clock,
-    stop: Stop,
-) -> list[Change]:
-    left = list(changes)
-    while True:
-        readings = session.read([c.identity for c in left], at=node)
-        left = [
-            c
-            for c in left
-            if not visible(
-                c,
-                readings[c.identity],
-                types[c.identity.kind],
-                session.facts,
-                incarnations.get(c.identity, c.incarnation),
-            )
-        ]
-        if not left or clock.monotonic() >= deadline:
-            return left
+def _wait(
+    changes: Sequence[Change], asker: _Asker, clock: Clock, stop: Stop, report: Report
+) -> list[Invisible]:
+    """Ask all live brokers in turn until each shows everything or time is up."""
+    session, nodes = asker.session, tuple(asker.session.live_nodes())
+    timeout = float(session.facts.values.get("operation_timeout", 30))
+    deadline = clock.monotonic() + timeout
+    patience, give_up = min(timeout, SILENT_SECONDS), deadline
+    left: dict[str, Mapping[Identity, str]] = {n: {c.identity: "" for c in changes} for n in nodes}
+    silent: set[str] = set()
+    _show(report, nodes, left, len(changes))
+    while left:
+        for node, missing in left.items():
+            left[node] = asker.look(node, [c for c in changes if c.identity in missing])
+        quiet = {node for node, missing in left.items() if missing and all(missing.values())}
+        live = session.live_nodes() if quiet else nodes
+        left = {node: missing for node, missing in left.items() if missing and node in live}
+        if new := quiet & left.keys() - silent:
+            give_up = give_up if silent else min(deadline, clock.monotonic() + patience)
+            silent |= new
+            say_silent(report, new, give_up - clock.monotonic())
+        _show(report, nodes, left, len(changes))
+        until = give_up if left.keys() <= quiet else deadline
+        if not left or clock.monotonic() >= until:
+            break
         stop.sleep(clock, POLL_SECONDS)
+    _show(report, nodes, left, len(changes), finished=True)
+    return [
+        Invisible(change.address, node, left[node][change.identity])
+        for node in left
+        for change in changes
+        if change.identity in left[node]
+    ]
+
+
+def _show(
+    report: Report,
+    nodes: Collection[str],
+    left: Collection[str],
+    objects: int,
+    *,
+    finished: bool = False,
+) -> None:
+    label = f"Verifying {objects:,} object" + ("" if objects == 1 else "s")
+    done = len(nodes) - len(left)
+    report(Progress("verify", label, done, len(nodes), "brokers", finished=finished))
+
+
+def _why(reading: Reading) -> str:
+    return reading.fault.message if isinstance(reading, Failed) else ""
 
 
 def visible(

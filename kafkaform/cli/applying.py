@@ -220,6 +220,7 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
             scene.screen.progress,
             scene.lease,
             chosen.done,
+            scene.ask.again,
         )
         report, broken = _end(scene, chosen, _verified(scene, job, execute(job)))
     _tell(scene.screen, report.work)
@@ -276,7 +277,7 @@ def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
             scene.space.types,
             partial(find_written, scene.space.sink),
         )
-    refuse_if_stale(todo, sessions, scene.space.types, state, written)
+    refuse_if_stale(todo, sessions, scene.space.types, state, written, scene.ask.again)
     facts = {instance: session.facts for instance, session in sessions.items()}
     world = {instance: InstanceWorld(fact, {}) for instance, fact in facts.items()}
     providers = {i: p for i, p in scene.space.providers.items() if i in sessions}

@@ -38,7 +38,7 @@ def run_apply(
             return
         shown.result(done.report, done.run)
         shown.outputs(recorded(done.state.outputs))
-        error = done.report.error()
+        error = done.report.error(ask.again)
         if error is not None:
             shown.diagnostics(done.told)
             raise error

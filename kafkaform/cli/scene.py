@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from ..apply.again import Again
 from ..apply.ledger import Ledger
 from ..apply.recover import Recovered
 from ..apply.report import Report, Work
@@ -40,6 +42,16 @@ class Ask:
     imported: tuple[str, str] | None = None
     instance: str | None = None
     make: Callable[[Scene], Plan] | None = None
+
+    @property
+    def again(self) -> Again:
+        """How the user goes on if this run is refused or ends in part."""
+        plan = [shlex.quote(str(self.plan_file))] if self.plan_file else []
+        token = ["--expect", self.expect] if self.expect else []
+        words = " ".join(("kafkaform", self.command, *plan, *token))
+        named = self.command == "apply"
+        same = f"`{words}`" if named else f"the same `{words}`"
+        return Again(self.command, same, reviewed=bool(plan or token))
 
 
 class Screen(Protocol):

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
+from operator import attrgetter
 
 import typer
 
@@ -21,7 +22,7 @@ from ..core.diagnostics import Diagnostics
 from ..core.errors import KafkaformError, UsageError, exit_code
 from ..core.progress import Event, silent
 from ..core.progress import Report as ReportTo
-from ..core.resource import Output
+from ..core.resource import FaultClass, Output
 from ..plan.model import Mode, Plan
 from ..render import stream
 from ..render.human import human
@@ -109,11 +110,13 @@ class TextScreen:
         self._late(report.invisible)
 
     def _late(self, late: tuple[Invisible, ...]) -> None:
-        for node, many in groupby(sorted(late, key=lambda item: item.node), lambda item: item.node):
+        where = attrgetter("node", "why")
+        for (node, why), many in groupby(sorted(late, key=where), where):
             names = [inline(item.address) for item in many]
             shown = names if len(names) <= _FEW else [count(len(names), "object")]
+            silent = f": it does not answer ({inline(why)})" if why else ""
             for name in shown:
-                self.note(f"{name}: applied, not yet visible on broker {node}.")
+                self.note(f"{name}: applied, not yet visible on broker {node}{silent}.")
 
     def outputs(self, outputs: tuple[Output, ...]) -> None:
         pass
@@ -201,6 +204,8 @@ def _ended(result: Result) -> str:
         return result.outcome.status.value
     if fault.code == SUPERSEDED:
         return f"superseded, {fault.message}"
+    if fault.kind is FaultClass.NOT_APPLIED:
+        return f"not applied; {inline(fault.message)}"
     return f"{result.outcome.status.value} ({inline(fault.code)})"
 
 

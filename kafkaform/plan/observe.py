@@ -136,7 +136,7 @@ def confirm_absent(
 
 def _from_all_brokers(session: Session, ids: Sequence[Identity]) -> dict[Identity, Reading]:
     answers: dict[Identity, Reading] = {i: Absent(i) for i in ids}
-    for node in session.facts.nodes or (None,):
+    for node in session.live_nodes() or (None,):
         for identity, reading in session.read(ids, at=node).items():
             if _stronger(reading, answers[identity]):
                 answers[identity] = reading

@@ -248,7 +248,9 @@ def every_node_can_be_asked(fixture: Fixture) -> None:
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
         identity = bench.identity(attributes)
-        for node in bench.session.facts.nodes:
+        live = bench.session.live_nodes()
+        require(set(live) == set(bench.session.facts.nodes), f"the live nodes are told as {live}")
+        for node in live:
             bench.wait(attributes, lambda r: isinstance(r, Observed), f"is seen at {node}", node)
         reading = bench.read([identity], at="999999")[identity]
         require(isinstance(reading, Failed), f"a node that is not there answers {reading}")
@@ -278,6 +280,8 @@ def after_close_nothing_happens(fixture: Fixture) -> None:
         identity = closed.identity(attributes)
         closed.session.close()
         closed.session.close()
+        live = closed.session.live_nodes()
+        require(live == closed.session.facts.nodes, f"a closed session tells others: {live}")
         readings = _quietly(lambda: list(closed.session.read([identity]).values()))
         require(all(isinstance(r, Failed) for r in readings), f"a closed session read {readings}")
         outcomes = _quietly(lambda: list(closed.session.apply(batch, fixture.secrets)))

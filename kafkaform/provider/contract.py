@@ -82,6 +82,11 @@ class Session(Protocol):
     @property
     def facts(self) -> Facts: ...
 
+    def live_nodes(self) -> Sequence[str]:
+        """The live nodes as the system lists them now; `facts.nodes` are those of the connection's
+        begin. One that does not answer is among them for as long as any node that answers lists
+        it. Those that were last known if nobody tells. Never raises for a failed request."""
+
     def sweep(self, kind: str, depth: Depth) -> Sweep:
         """List all objects of a kind. Never raises for a failed listing: see its coverage."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.dataclass import dataclass
+from ..core.resource import FaultClass
 from .style import Paint
 from .text import inline, message, table
 
@@ -17,7 +18,8 @@ SKIPPED_LIMIT = 10
 @dataclass(frozen=True, slots=True)
 class ResultRow:
     """One change's result. status: the worst of its steps'; reason and advice: of the fault;
-    takes_away: it counts as destroyed, whatever its action is."""
+    takes_away: it counts as destroyed, whatever its action is; word: what people are told in place
+    of the status."""
 
     address: str
     action: Action
@@ -25,6 +27,11 @@ class ResultRow:
     reason: str = ""
     fault_advice: str = ""
     takes_away: bool = False
+    word: str = ""
+
+    @property
+    def ended(self) -> str:
+        return self.word or self.status.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +58,9 @@ _WHY = {
     OutcomeStatus.STARTED: "the move of its replicas goes on in the background; the next apply "
     "says how it stands",
 }
+
+NOT_APPLIED = "not applied"
+"""What failed and certainly had no effect, such as a request that could not be sent."""
 
 _DONE = (("added", Action.CREATE), ("changed", Action.UPDATE), ("destroyed", Action.DELETE))
 _DONE_TOO = (
@@ -102,6 +112,8 @@ def _row(change: Change, outcomes: Sequence[Outcome]) -> ResultRow:
     worst = min(outcomes, key=lambda outcome: STATUSES.index(outcome.status))
     fault = worst.fault
     reason = f"{fault.code}: {fault.message}" if fault else _WHY.get(worst.status, "")
+    if fault and worst.status is OutcomeStatus.UNKNOWN:
+        reason = f"{reason}; {_WHY[OutcomeStatus.UNKNOWN]}"
     if worst.ticket and not fault:
         far = f"{worst.note}; " if worst.note else ""
         reason = f"{far}{reason}"
@@ -109,16 +121,20 @@ def _row(change: Change, outcomes: Sequence[Outcome]) -> ResultRow:
     if applied and worst.status is not OutcomeStatus.APPLIED:
         reason = f"{applied} of {len(outcomes)} requests applied; {reason}"
     advice = fault.advice if fault else ""
-    return ResultRow(change.address, change.action, worst.status, reason, advice, change.takes_away)
+    harmless = fault is not None and fault.kind is FaultClass.NOT_APPLIED
+    word = NOT_APPLIED if harmless and worst.status is OutcomeStatus.FAILED else ""
+    return ResultRow(
+        change.address, change.action, worst.status, reason, advice, change.takes_away, word
+    )
 
 
 def _table(rows: Sequence[ResultRow], paint: Paint) -> list[str]:
-    cells = [[row.status.value, f"{row.action.symbol} {inline(row.address)}"] for row in rows]
+    cells = [[row.ended, f"{row.action.symbol} {inline(row.address)}"] for row in rows]
     lines = []
     for row, text in zip(rows, table(cells), strict=True):
-        status = row.status.value
+        status, end = row.status.value, len(row.ended)
         why = f"  {message(row.reason)}" if row.reason else ""
-        lines.append(f"  {paint(status, text[: len(status)])}{text[len(status) :]}{why}")
+        lines.append(f"  {paint(status, text[:end])}{text[end:]}{why}")
         if row.fault_advice:
             lines.append(f"      to do: {message(row.fault_advice)}")
     return lines
@@ -130,9 +146,16 @@ def _last(rows: Sequence[ResultRow], tally: Counter[OutcomeStatus], paint: Paint
         parts = [f"{done[action]} {word}" for word, action in _DONE]
         parts += [f"{done[action]} {word}" for word, action in _DONE_TOO if done[action]]
         return paint("applied", "Apply complete: ") + ", ".join(parts) + "."
-    parts = [f"{tally[status]} {status.value}" for status in reversed(STATUSES) if tally[status]]
+    order = sorted(rows, key=lambda row: (-STATUSES.index(row.status), row.word))
+    parts = [f"{number} {word}" for word, number in Counter(row.ended for row in order).items()]
     worst = next(status for status in STATUSES if tally[status])
-    title = (
-        "Applied, with work under way: " if worst is OutcomeStatus.STARTED else "Applied in part: "
-    )
-    return paint(worst.value, title) + ", ".join(parts) + "."
+    return paint(worst.value, f"{_title(tally)}: ") + ", ".join(parts) + "."
+
+
+def _title(tally: Counter[OutcomeStatus]) -> str:
+    """Says in part only where a part is certain."""
+    if tally[OutcomeStatus.APPLIED] or tally[OutcomeStatus.STARTED]:
+        done = tally.keys() <= {OutcomeStatus.APPLIED, OutcomeStatus.STARTED}
+        return "Applied, with work under way" if done else "Applied in part"
+    unknown = tally[OutcomeStatus.UNKNOWN]
+    return "Not known yet whether anything was applied" if unknown else "Nothing applied"

@@ -1,6 +1,8 @@
-"""The cluster as its brokers describe it, for the data source `kafka_cluster`."""
+"""The cluster as its brokers describe it: who is live, and the data source `kafka_cluster`."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from kafkaform.core.resource import Fault
 from kafkaform.core.value import FrozenMap
@@ -8,7 +10,35 @@ from kafkaform.core.value import FrozenMap
 from .context import Context
 from .exchange import attempt
 from .faults import fault_of
-from .wire.cluster import describe_cluster, quorum_leader
+from .wire.cluster import ClusterRow, describe_cluster, quorum_leader
+
+
+def live_nodes(context: Context) -> tuple[str, ...]:
+    """Ids of the live brokers as they are now; those of the facts if nobody tells.
+
+    A broker that lags behind the controller may not know yet that another one came back, so one
+    that was live before is left out only if no broker that answers lists it."""
+    listed = _listed(context)
+    if listed is None:
+        return context.facts.nodes
+    gone = set(context.facts.nodes) - listed
+    for node in sorted(listed) if gone else ():
+        gone -= _listed(context, node) or set()
+    return tuple(sorted(listed | (set(context.facts.nodes) - gone), key=int))
+
+
+def answering_node(context: Context) -> str:
+    """The first live broker that answers, for what any of them can tell of itself; empty if there
+    is none."""
+    nodes = context.facts.nodes
+    return next((node for node in nodes if _listed(context, node) is not None), "")
+
+
+def _listed(context: Context, node: str | None = None) -> set[str] | None:
+    """The live brokers that a broker knows of. None if it does not tell."""
+    call = partial(describe_cluster, context.wire, context.timeout, node)
+    row = attempt("DescribeCluster", call, node)
+    return set(row.brokers) if isinstance(row, ClusterRow) and not row.code else None
 
 
 def read_cluster(context: Context) -> FrozenMap | Fault:

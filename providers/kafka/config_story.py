@@ -13,6 +13,7 @@ from kafkaform.core.value import FrozenMap, Value
 
 from . import broker_keys
 from .broker_keys import Mode
+from .cluster import answering_node
 from .config_faults import DESCRIBE, config_fault
 from .config_keys import BROKER_TIMES
 from .context import Context
@@ -54,7 +55,7 @@ def explain(context: Context, entity: str, name: str, key: str) -> FrozenMap:
 
     Raises KafkaformError for an object that cannot be read and for a key that it does not have.
     """
-    broker = name if entity == "broker" else next(iter(context.facts.nodes), "")
+    broker = name if entity == "broker" else answering_node(context)
     entries = _entries(context, entity, broker if entity == "cluster" else name, broker)
     entry = entries.get(key)
     if entry is None:

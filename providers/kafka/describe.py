@@ -15,6 +15,7 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import CoverageKind, Depth, Fault, Observed, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
+from .cluster import answering_node
 from .context import Context
 from .describe_configs import config_rows, configs
 from .describe_source import TOPICS_HIDDEN, Source, Wanted, unread
@@ -197,8 +198,8 @@ def _authorizer(source: Source) -> FrozenMap:
     """What can be known of it: brokers tell these settings as sensitive, so that mostly only the
     provider block knows them. None is unknown."""
     declared = source.context.facts.values.get("authorizer") or FrozenMap()
-    nodes = source.context.facts.nodes[:1]
-    found = config_rows(source, "brokers", nodes).get(nodes[0]) if nodes else None
+    node = answering_node(source.context)
+    found = config_rows(source, "brokers", (node,)).get(node) if node else None
     configs = found.configs if isinstance(found, ResourceRow) else ()
     told = {row.name: row.value for row in configs if not row.sensitive and row.value is not None}
     allow = told.get(_AUTHORIZER["allow_if_no_acl"])

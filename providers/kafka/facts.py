@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from functools import partial
 
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Facts, Fault
@@ -80,19 +81,19 @@ def _settings_values(settings: Settings) -> Mapping[str, Value]:
 
 
 def _defaults(wire: Wire, settings: Settings, nodes: tuple[str, ...]) -> Mapping[str, Value]:
-    """The first broker's defaults. A broker tells its configs only when it is asked itself."""
+    """The defaults of the first broker that answers. A broker tells its configs only when it is
+    asked itself."""
     times = [name for sources in BROKER_TIMES.values() for name, _ in sources]
     window = [key for key, _ in _WINDOW.values()]
     keys = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _CALLBACK, _HELD[0], *times]
     found: dict[str, str | None] = {}
-    answer = attempt(
-        "DescribeConfigs",
-        lambda: describe_configs(
-            wire, "broker", [nodes[0]], settings.timeout, keys=keys, node=nodes[0]
-        ),
-    )
-    if not isinstance(answer, Fault) and nodes[0] in answer:
-        found = {entry.name: entry.value for entry in answer[nodes[0]].configs or ()}
+    for node in nodes:
+        ask = partial(describe_configs, wire, "broker", [node], settings.timeout)
+        answer = attempt("DescribeConfigs", partial(ask, keys=keys, node=node))
+        if not isinstance(answer, Fault):
+            entries = answer[node].configs if node in answer else None
+            found = {entry.name: entry.value for entry in entries or ()}
+            break
     words = {"true": True, "false": False}
     return {
         **{name: integer(found.get(key) or "") for name, key in _NUMBERS.items()},

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from kafkaform.core.change import Action, Change, Impact
@@ -14,6 +15,7 @@ from kafkaform.core.resource import Fault, Identity
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from . import topics
+from .cluster import live_nodes
 from .context import Context
 from .exchange import attempt
 from .native import Native
@@ -21,6 +23,8 @@ from .wire.cluster import log_sizes
 
 MAX_GROUPS = 1_000
 """Groups that are looked into; a cluster with more of them gets no `groups` figure."""
+PATIENCE = 5.0
+"""Seconds for a broker to tell its sizes."""
 
 
 def assess(
@@ -35,29 +39,32 @@ def assess(
     if not doomed:
         return {}
     counts = {identity.key: count for identity, count in doomed.items()}
-    sizes = _bytes(context, counts)
-    spans = native.offset_spans(counts)
-    groups = native.live_groups(counts.keys(), MAX_GROUPS)
-    return {identity: _impact(identity.key, sizes, spans, groups) for identity in doomed}
+    with ThreadPoolExecutor(3, "impact") as pool:  # each may wait in vain for a broker that died
+        sizes = pool.submit(_bytes, context, counts)
+        spans = pool.submit(native.offset_spans, counts)
+        groups = pool.submit(native.live_groups, counts.keys(), MAX_GROUPS)
+    figures = sizes.result(), spans.result(), groups.result()
+    return {identity: _impact(identity.key, *figures) for identity in doomed}
 
 
 def _bytes(context: Context, counts: Mapping[str, int]) -> Mapping[str, int] | None:
-    """Topic -> size of its data, counted once however many replicas it has; None if a broker
-    does not tell."""
+    """Topic -> size of its data, counted once however many replicas it has, if all partitions are
+    on live brokers; None if one of those does not tell."""
+    timeout = min(context.timeout, PATIENCE)
     largest: dict[tuple[str, int], int] = defaultdict(int)
-    for node in context.facts.nodes:
-        logs = attempt(
-            "DescribeLogDirs", partial(log_sizes, context.wire, counts, node, context.timeout), node
-        )
+    for node in live_nodes(context):
+        call = partial(log_sizes, context.wire, counts, node, timeout)
+        logs = attempt("DescribeLogDirs", call, node)
         if isinstance(logs, Fault) or logs is None:
             return None
         for log in logs:
             place = (log.topic, log.partition)
             largest[place] = max(largest[place], log.size)
-    sizes: dict[str, int] = defaultdict(int)
-    for (topic, _), size in largest.items():
-        sizes[topic] += size
-    return sizes
+    return {
+        topic: sum(largest[topic, number] for number in range(count))
+        for topic, count in counts.items()
+        if all((topic, number) in largest for number in range(count))
+    }
 
 
 def _impact(
@@ -68,7 +75,7 @@ def _impact(
 ) -> Impact:
     readers = None if groups is None else ", ".join(groups.get(name, ())) or "none"
     figures: dict[str, Value] = {
-        "bytes": None if sizes is None else sizes.get(name, 0),
+        "bytes": None if sizes is None else sizes.get(name),
         "offsets": spans.get(name),
         "groups": readers,
     }

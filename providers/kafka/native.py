@@ -7,6 +7,7 @@ questions that must be spread over partition leaders and group coordinators.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Set
@@ -14,7 +15,11 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]  # stub
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # stub
+    AdminClient,
+    ClusterMetadata,
+    OffsetSpec,
+)
 
 from kafkaform.core.dataclass import dataclass, field
 
@@ -37,6 +42,10 @@ NATIVE = "one of bootstrap_servers"
 
 SETTLED = 2.0
 """Seconds after which brokers that all refused the connection are taken at their word."""
+
+_FIGURES = 5.0
+"""Seconds for a question whose answer only illustrates a plan: what a broker that died would tell
+is waited for in vain."""
 
 _TIME_TO_LOOK = 5.0
 """Seconds after which nobody wants to wait for a closer look as well."""
@@ -109,7 +118,7 @@ class Native:
     def _is_there(self) -> bool:
         """Whether the session's cluster answers now. Raises OtherCluster if another one does."""
         patience = min(self._timeout, PATIENCE)
-        found = _settled(self._client.describe_cluster(request_timeout=patience), patience)
+        found = _settled(_ask(self._client), patience)
         if found is None or found.cluster_id is None:
             return False
         self.proof.hear(NATIVE, found.cluster_id)
@@ -119,7 +128,8 @@ class Native:
     def _offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]:
         places = [TopicPartition(name, n) for name, count in topics.items() for n in range(count)]
         specs = (OffsetSpec.latest(), OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # stub
-        ends, starts = (self._offsets(places, spec) for spec in specs)
+        asked = [self._ask_offsets(places, spec) for spec in specs]
+        ends, starts = (self._told_offsets(answers) for answers in asked)
         spans: dict[str, int] = defaultdict(int)
         unknown = set()
         for place in places:
@@ -147,13 +157,20 @@ class Native:
                 readers[topic].add(name)
         return {topic: tuple(sorted(groups)) for topic, groups in readers.items()}
 
-    def _offsets(
+    def _ask_offsets(
         self, places: Iterable[TopicPartition], spec: OffsetSpec
+    ) -> Mapping[TopicPartition, Future[Any]]:
+        asked = dict.fromkeys(places, spec)
+        return self._client.list_offsets(asked, request_timeout=self._timeout)
+
+    def _told_offsets(
+        self, asked: Mapping[TopicPartition, Future[Any]]
     ) -> Mapping[tuple[str, int], int]:
-        asked = self._client.list_offsets(
-            dict.fromkeys(places, spec), request_timeout=self._timeout
-        )
-        answers = {place: _settled(future, self._timeout) for place, future in asked.items()}
+        deadline = time.monotonic() + self._timeout
+        answers = {
+            place: _settled(future, max(0.0, deadline - time.monotonic()))
+            for place, future in asked.items()
+        }
         return {
             (place.topic, place.partition): answer.offset
             for place, answer in answers.items()
@@ -170,16 +187,34 @@ def open_native(settings: Settings, tokens: Tokens | None = None) -> Native:
         client = AdminClient(config, logger=logging.getLogger(NATIVE_LOGGER))
     except (KafkaException, ValueError, TypeError) as error:
         raise unusable(settings, _reason(error)) from None
-    answer = client.describe_cluster(request_timeout=PATIENCE)
+    answer = _ask(client)
     started = time.monotonic()
     while not answer.done() and not causes.hopeless(time.monotonic() - started):
         client.poll(0.02)
     if answer.done() and answer.exception() is None:
         cluster_id = answer.result().cluster_id or ""
-        return Native(client, settings.timeout, Proof(settings.instance, cluster_id))
+        timeout = min(settings.timeout, _FIGURES)
+        return Native(client, timeout, Proof(settings.instance, cluster_id))
     waited = time.monotonic() - started
     found = _look(settings) if waited < _TIME_TO_LOOK and not causes.nameless() else None
     raise connect_error(settings, causes.first(), found)
+
+
+def _ask(client: AdminClient) -> Future[ClusterMetadata]:
+    """What the first broker that takes the connection says of the cluster. The client's
+    `describe_cluster` is no such question: it goes to the controller, and a broker calls any other
+    one that, for some seconds also one that died. No topic can have this name, so that none is
+    listed, and none is made."""
+    answer: Future[ClusterMetadata] = Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(client.list_topics("?", timeout=PATIENCE))
+        except KafkaException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=ask, name="connect", daemon=True).start()
+    return answer
 
 
 def oauth(tokens: Tokens | None) -> Mapping[str, Any]:

@@ -33,7 +33,7 @@ from . import (
     scram,
     topics,
 )
-from .cluster import read_cluster
+from .cluster import live_nodes, read_cluster
 from .context import Context, Order, Reads, Reply, Send
 from .data import Source, answer
 from .facts import read_facts
@@ -98,6 +98,9 @@ class KafkaSession:
     @property
     def facts(self) -> Facts:
         return self._context.facts
+
+    def live_nodes(self) -> Sequence[str]:
+        return live_nodes(self._context)
 
     def sweep(self, kind: str, depth: Depth) -> Sweep:
         return READS[kind].sweep(self._context, depth)

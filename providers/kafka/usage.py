@@ -26,6 +26,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap, Value
 
+from .cluster import answering_node
 from .context import Context
 from .exchange import attempt
 from .faults import fault_of
@@ -111,7 +112,7 @@ def _cluster(context: Context) -> Mapping[str, Value]:
 
 
 def _authorizer(context: Context) -> Mapping[str, Value]:
-    node = context.facts.nodes[0]
+    node = answering_node(context)
     found = attempt(
         "DescribeConfigs",
         lambda: describe_configs(

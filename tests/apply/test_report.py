@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kafkaform.apply.again import Again
 from kafkaform.apply.ledger import STATE
 from kafkaform.apply.report import Report, Result, by_change
 from kafkaform.core.change import Action, Change, Evidence, Outcome, OutcomeStatus, Repeat, Step
@@ -45,7 +46,9 @@ def result(name: str, status: OutcomeStatus, number: int = 1) -> Result:
         ([A, F], None, 5, False),
         ([A, S], None, 5, False),
         ([F, U], None, 6, False),
-        ([A, S], PlanRefused("stale"), 4, False),
+        ([S, S], PlanRefused("stale"), 4, False),
+        ([A, S], PlanRefused("stale"), 5, False),
+        ([R, S], PlanRefused("stale"), 5, False),
         ([A, U, S], PlanRefused("stale"), 6, False),
         ([A, S], Interrupted("stop", signal_number=2), 130, False),
         ([U, S], Interrupted("stop", signal_number=15), 143, False),
@@ -75,6 +78,6 @@ def test_what_to_do_next_names_the_command_that_ran(statuses: list[OutcomeStatus
     """An `alter` is not gone on with by `apply`, and has no approval that could be given again."""
     report = Report(tuple(result(f"t{n}", status) for n, status in enumerate(statuses)))
     for command in ("apply", "alter"):
-        error = report.error(command)
+        error = report.error(Again(command, f"`kafkaform {command}`"))
         assert error is not None and f"`kafkaform {command}" in error.advice
         assert command == "apply" or "--expect" not in error.advice

@@ -47,7 +47,7 @@ def test_apply_plans_asks_nobody_and_verifies(folder: Folder) -> None:
     said = folder.done("apply", "-auto-approve")
     assert "Apply complete: 2 added, 0 changed, 0 destroyed." in said.out
     assert "Dry run: 2 steps, done" in said.err
-    assert "Verifying at broker 1: 2 objects, done" in said.err
+    assert "Verifying 2 objects: 1 broker, done" in said.err
     assert folder.config("a")["retention.ms"] == "1000000"
     assert "No changes. What is live matches the configuration (2 objects)." in (
         folder.done("plan", "-detailed-exitcode").out

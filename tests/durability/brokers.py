@@ -10,16 +10,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from confluent_kafka import KafkaException
+
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import probe
 from kafkaform.core.progress import silent
 from kafkaform.sandbox import lifecycle, record, start
 from kafkaform.sandbox.process import alive
-from tests.proof.cluster import HELD, own_sandbox
+from tests.proof.cluster import HELD, client, own_sandbox
 
 COUNT = 3
 PATIENCE = 90.0
 """Seconds after which brokers that are not all back are a failure of their own."""
+LISTING = 2.0
 
 
 @dataclass
@@ -76,10 +79,19 @@ class Brokers:
         deadline = time.monotonic() + PATIENCE
         while True:
             self._launch(broker.id for broker in self.box.brokers if not alive(broker.process))
-            if probe(self.box) == COUNT:
+            if probe(self.box) == COUNT and all(map(self._lists_all, self.ids)):
                 return
             assert time.monotonic() < deadline, "the brokers did not come back"
             time.sleep(0.1)
+
+    def _lists_all(self, number: int) -> bool:
+        """Whether this broker answers, and knows all others. The others list one that died for as
+        long as they have not missed it."""
+        one = client(self.box, self.address(number))
+        try:
+            return len(one.list_topics("?", timeout=LISTING).brokers) == COUNT
+        except KafkaException:
+            return False
 
     def _launch(self, numbers: Iterable[int]) -> None:
         runtime = lifecycle._runtime(self.box.options(), silent)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,20 @@ import pytest
 
 from kafkaform.cli.app import run
 from kafkaform_providers.kafka.sends import topics
+from kafkaform_providers.kafka.session import open_session
 from kafkaform_providers.kafka.wire.answers import Answers
 from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent
+from tests.kafka.cluster import login
 from tests.proof.cluster import client, make, read
 from tests.proof.folder import Folder
+from tests.soak.mix import mixed
 
 from .brokers import PATIENCE, Brokers, three_brokers
 from .wide import TIMEOUT, Round, Wide, lane, struck
 
 pytestmark = pytest.mark.timeout(300)
 BYSTANDER = {"bystander": (2, {"retention.ms": "1234567"})}
+SAMPLE, SESSIONS = 3, 10
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +59,7 @@ def holds(done: Round) -> None:
 def test_the_active_controller_is_killed(brokers: Brokers, lanes: list[Wide]) -> None:
     """In the middle of two applies: both end with a documented code, and the next ones with 0."""
     leads = brokers.controller()
-    holds(struck(lanes, lambda: brokers.kill(leads), brokers.revive, 2))
+    holds(struck(lanes, lambda _: brokers.kill(leads), brokers.revive, 2))
     assert brokers.controller() != leads
 
 
@@ -111,15 +116,79 @@ def _answered(ask: Any) -> Answers:
 
 def test_the_broker_that_is_named_is_killed(brokers: Brokers, lanes: list[Wide]) -> None:
     """The only one of `bootstrap_servers` dies once the run has begun: the others do the work."""
-    done = struck(lanes[1:], lambda: brokers.kill(1), brokers.revive, 2)
+    done = struck(lanes[1:], lambda _: brokers.kill(1), brokers.revive, 2)
     holds(done)
 
 
 def test_all_are_restarted(brokers: Brokers, lanes: list[Wide]) -> None:
     """SIGKILL for all three at once; they come back while the applies still run."""
 
-    def restart() -> None:
+    def restart(_: object) -> None:
         brokers.kill(*brokers.ids)
         brokers.revive()
 
     holds(struck(lanes, restart, brokers.revive, 3))
+
+
+QUICK = 45.0
+"""Seconds. Each phase of a run took 30 of them that waited for a broker that is dead."""
+
+
+def topics_of(number: int) -> str:
+    """Topics on all three brokers, one of which goes in the next round."""
+    destroy = "lifecycle {\n    destroy = true\n  }"
+    gone = f"removed {{\n  from = kafka_topic.r{number - 1}\n  {destroy}\n}}"
+    made = (
+        f'resource "kafka_topic" "{label}" {{\n  name = "dead-{label}"\n  partitions = 2\n'
+        f'  config = {{ "retention.ms" = "{3600000 + number}" }}\n}}'
+        for label in ("stay", f"r{number}")
+    )
+    return "\n".join((*made, *((gone,) if number else ())))
+
+
+@pytest.mark.parametrize("who", ["plain", "controller"])
+def test_a_broker_that_just_died_costs_seconds(brokers: Brokers, tmp_path: Path, who: str) -> None:
+    """The cluster still lists it: it is asked for its configs, for the size of what is deleted, and
+    for what it shows; nobody waits for the operation timeout, and a log says what is waited for.
+    Every session opens, whichever broker is called the controller."""
+    folder = Folder(tmp_path, brokers.servers, brokers.box.admin_password, "60s")
+    folder.write(topics_of(0))
+    assert folder.apply().code == 0
+    folder.write(topics_of(1))
+    brokers.kill(brokers.controller() if who == "controller" else brokers.plain())
+    begun = time.monotonic()
+    ended = folder.apply()
+    assert (ended.code, time.monotonic() - begun < QUICK) == (0, True), ended.out
+    brokers.revive()
+
+
+def test_sessions_open_while_the_cluster_lists_a_dead_broker(brokers: Brokers) -> None:
+    """For some seconds a broker may call the dead one the controller. Nobody who connects needs
+    it; and when the cluster has noticed, the session tells who is live now."""
+    settings = login(brokers.box, "admin", servers=tuple(brokers.box.bootstrap.split(",")))
+    dead = brokers.plain()
+    brokers.kill(dead)
+    with ThreadPoolExecutor(SESSIONS) as pool:
+        sessions = list(pool.map(open_session, [settings] * SESSIONS))
+    try:
+        early = [s for s in sessions if str(dead) in s.facts.nodes]
+        deadline = time.monotonic() + PATIENCE
+        while any(str(dead) in session.live_nodes() for session in early):
+            assert time.monotonic() < deadline, "the dead broker is still listed"
+            time.sleep(0.2)
+        others = {str(number) for number in brokers.ids if number != dead}
+        assert all(set(session.live_nodes()) == others for session in sessions)
+    finally:
+        for session in sessions:
+            session.close()
+        brokers.revive()
+
+
+def test_brokers_and_the_tool_are_killed_at_random(brokers: Brokers, tmp_path: Path) -> None:
+    """A sample of the long test of that name (`tests.soak.mix`): all promises hold, a
+    `min.insync.replicas` among the keys is as declared, and no command takes a minute."""
+    mix = mixed(brokers, tmp_path, "sample")
+    for _ in range(SAMPLE):
+        mix.play()
+    assert not mix.violations, "\n".join(mix.violations)
+    assert mix.counts["kills of the tool"] and mix.counts["kills of brokers"]

@@ -3,17 +3,19 @@ each. Topics without a replication factor are on all three of them."""
 
 from __future__ import annotations
 
+import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
+from kafkaform.core.value import EMPTY
 from tests.durability import promises
 from tests.durability.promises import Before, kept
 from tests.proof.cluster import client
-from tests.proof.desire import Desire
+from tests.proof.desire import Desire, Topic
 from tests.proof.folder import Ended, Folder, finish
 from tests.proof.lane import Lane
 from tests.proof.running import Running
@@ -41,19 +43,25 @@ class Wide(Lane):
     which is empty then)."""
 
     gone: set[str] = field(default_factory=set)
+    always: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Configs that every topic has, and the values that they take."""
 
     def prepare(self) -> None:
         """Draw the next configuration and write it."""
         drawn = self.desire.next(self.random)
         self.gone |= drawn.removed.keys()
         ours = {
-            slot: topic
+            slot: self._with_always(topic)
             for slot, topic in drawn.topics.items()
             if topic.group == "made" and slot not in self.gone
         }
         self.desire = replace(drawn, topics=ours, adopted={})
         self.before = Before.of(self.folder.path, self._live())
         self.folder.write(self.desire.hcl())
+
+    def _with_always(self, topic: Topic) -> Topic:
+        more = {key: self.random.choice(values) for key, values in self.always.items()}
+        return replace(topic, config={**topic.config, **more})
 
     def check(self) -> None:
         """The five promises hold and there is nothing to do; a broker that was started again may
@@ -77,65 +85,91 @@ def planned(folder: Folder) -> Ended:
 
 @dataclass
 class Round:
-    """first: how the applies ended that were struck; last: those that found all brokers again."""
+    """first: how the applies ended that were struck; last: those that found all brokers again;
+    longest: seconds that one of all these took."""
 
     first: list[Ended]
     last: list[Ended] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
+    longest: float = 0.0
 
 
-def lane(brokers: Brokers, path: Path, name: str, seed: str, servers: str = "") -> Wide:
+def lane(
+    brokers: Brokers,
+    path: Path,
+    name: str,
+    seed: str,
+    servers: str = "",
+    always: Mapping[str, Sequence[str]] = EMPTY,
+) -> Wide:
     """A folder whose first round is applied. servers: those that its provider names."""
     path.mkdir(parents=True, exist_ok=True)
     folder = Folder(path, servers or brokers.servers, brokers.box.admin_password, TIMEOUT)
-    made = Wide(folder, client(brokers.box), Random(seed), Desire(f"{name}-"))
+    made = Wide(folder, client(brokers.box), Random(seed), Desire(f"{name}-"), always=always)
     made.prepare()
     made.settle()
     made.check()
     return made
 
 
-def struck(
-    lanes: Sequence[Wide], strike: Callable[[], None], back: Callable[[], None], growth: int
-) -> Round:
+Strike = Callable[[Sequence[Running]], object]
+"""Kills somebody. It gets the applies that run."""
+
+
+def struck(lanes: Sequence[Wide], strike: Strike, back: Callable[[], None], growth: int) -> Round:
     """Apply the next configuration of every lane; strike when the log of the first one has grown
     so many times; when all have ended, bring the brokers back and do what a user would."""
     for each in lanes:
         each.prepare()
-    processes = [each.start() for each in lanes]
-    until_growth(lanes[0].folder, processes[0], growth)
-    strike()
-    done = Round([finish(process, SECONDS) for process in processes])
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        processes = [each.start() for each in lanes]
+        ends = [pool.submit(_timed, process) for process in processes]
+        until_growth(lanes[0].folder, processes[0], growth)
+        strike(processes)
+        timed = [end.result() for end in ends]
+    done = Round([ended for ended, _ in timed], longest=max(seconds for _, seconds in timed))
     for each, ended in zip(lanes, done.first, strict=True):
         done.violations += shown(ended, each.folder.password)
         done.violations += kept(each.folder.path, each.before)
     back()
     with ThreadPoolExecutor(len(lanes)) as pool:
-        for ended, faults in pool.map(recovered, lanes):
+        for ended, faults, seconds in pool.map(recovered, lanes):
             done.last.append(ended)
             done.violations += faults
+            done.longest = max(done.longest, seconds)
     return done
 
 
-def recovered(lane: Wide) -> tuple[Ended, list[str]]:
-    """Run it again until it ends with 0; what of the promises does not hold then."""
+def _timed(process: Running) -> tuple[Ended, float]:
+    """How it ended, and after how many seconds from now."""
+    begun = time.monotonic()
+    return finish(process, SECONDS), time.monotonic() - begun
+
+
+def recovered(lane: Wide) -> tuple[Ended, list[str], float]:
+    """Run it again until it ends with 0; what of the promises does not hold then, and how many
+    seconds the longest of these commands took."""
     faults: list[str] = []
+    longest = 0.0
     for _ in range(AGAIN):
-        ended = finish(lane.folder.start(*APPLY), SECONDS)
+        ended, seconds = _timed(lane.folder.start(*APPLY))
+        longest = max(longest, seconds)
         faults += shown(ended, lane.folder.password)
         if ended.code == 0:
             break
     else:
-        return ended, [*faults, f"it still ended with {ended.code}:\n{ended.out}"]
+        return ended, [*faults, f"it still ended with {ended.code}:\n{ended.out}"], longest
     try:
         lane.check()
     except AssertionError as broken:
         faults.append(f"{lane.desire.prefix}: {broken}")
-    return ended, faults
+    return ended, faults, longest
 
 
 def shown(ended: Ended, password: str) -> Iterator[str]:
     """What is wrong with how a command ended and what it said."""
+    if ended.code == -signal.SIGKILL:
+        return  # it was struck itself
     if ended.code not in CODES:
         yield f"it ended with {ended.code}:\n{ended.out}"
     if "Traceback" in ended.out or "unexpectedly" in ended.out:

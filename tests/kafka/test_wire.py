@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any, NoReturn
 
 import pytest
-from kafka.errors import KafkaConnectionError, NodeNotReadyError
+from kafka.errors import KafkaConnectionError, NodeNotReadyError, RequestTimedOutError
 from kafka.net.connection import KafkaConnection
 
 from kafkaform_providers.kafka.connect import pure_config
-from kafkaform_providers.kafka.wire import cluster, configs, topics
+from kafkaform_providers.kafka.wire import client, cluster, configs, topics
 from kafkaform_providers.kafka.wire.answers import Answers
-from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent, Wire, _connection
+from kafkaform_providers.kafka.wire.client import (
+    AnswerLost,
+    NotSent,
+    Wire,
+    _connection,
+    _exchange,
+)
 from kafkaform_providers.kafka.wire.ids import id_text, parse_id
 
 from ..logins import Login
 from .cluster import eventually, login
 
 TIMEOUT = 20.0
+METADATA, CREATE_TOPICS = 3, 19
 
 
 @pytest.fixture
@@ -166,12 +175,25 @@ def test_a_request_for_an_unknown_broker_is_never_sent(wire: Wire) -> None:
         topics.list_topics(wire, None, 0.2, node="4711")
 
 
-def test_a_late_answer_is_a_lost_one(wire: Wire) -> None:
-    """After the client's timeout nobody knows whether the request worked."""
-    rows(wire, "warm-up")
-    with pytest.raises(AnswerLost) as caught:
-        topics.list_topics(wire, None, 0.000_001)
-    assert caught.value.timed_out
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of one that takes connections and says nothing, as a broker does whose machine
+    hangs."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def test_a_silent_broker_is_not_tried_again_before_others(broker: Any, silent: str) -> None:
+    """Of those that are named first, each gets its turn: also if the only one that answers is
+    found last."""
+    config = pure_config(login(broker, "admin"))
+    for _ in range(4):
+        named = [silent, silent.replace("127.0.0.1", "127.0.0.2"), *config["bootstrap_servers"]]
+        opened = Wire({**config, "bootstrap_servers": named}, 8)
+        try:
+            assert cluster.describe_cluster(opened, TIMEOUT).brokers
+        finally:
+            opened.close()
 
 
 def test_topic_ids_keep_their_text() -> None:
@@ -209,3 +231,129 @@ def test_why_it_failed_is_told_when_it_is_too_early_to_try_again() -> None:
             asyncio.run(_connection(manager, 0.001, node, failures))
     with pytest.raises(NotSent, match="NodeNotReady"):
         asyncio.run(_connection(manager, 0.001, None, {}))
+
+
+class _Refusing(_Backing):
+    """A manager whose broker always refuses the connection."""
+
+    def get_connection(self, node: int) -> NoReturn:
+        raise KafkaConnectionError("refused")
+
+
+def test_a_broker_that_refuses_is_known_after_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certain one is not waited for as long as a cluster of which anybody will do."""
+    monkeypatch.setattr(client, "_REFUSED", 0.2)
+    begun = time.monotonic()
+    with pytest.raises(NotSent, match="refused"):
+        asyncio.run(_connection(_Refusing(KafkaConnectionError()), 60.0, "1", {}))
+    assert time.monotonic() - begun < 30
+    begun = time.monotonic()
+    with pytest.raises(NotSent, match="refused"):
+        asyncio.run(_connection(_Refusing(KafkaConnectionError()), 1.0, None, {}))
+    assert time.monotonic() - begun > 0.9
+
+
+class _Throttled:
+    """A connection that its broker pauses for a while, and the manager that has it."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks, self._net, self.init_future = looks, self, None
+
+    def get_connection(self, node: int) -> _Throttled:
+        return self
+
+    async def wait_for(self, future: object, milliseconds: float) -> None:
+        """It is connected."""
+
+    @property
+    def paused(self) -> bool:
+        self.looks -= 1
+        return self.looks > 0
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0.01)
+
+
+def test_a_broker_that_throttles_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lives, and asks for patience."""
+    monkeypatch.setattr(client, "_SILENT", 0.05)
+    connection = _Throttled(50)
+    assert asyncio.run(_connection(connection, 60.0, "1", {})) is connection
+
+
+class _Line:
+    """A connection that is lost before or after the request is written."""
+
+    def __init__(self, error: Exception, *, left: bool) -> None:
+        self.error, self.left = error, left
+
+    async def send_request(self, request: Any, request_timeout_ms: float) -> NoReturn:
+        if self.left:
+            request.encode()
+        raise self.error
+
+
+class _Question:
+    """A request. key: of its API; dry: it changes nothing."""
+
+    def __init__(self, key: int = METADATA, *, dry: bool = False) -> None:
+        self.API_KEY, self.validate_only = key, dry
+
+    def encode(self) -> bytes:
+        return b""
+
+
+@pytest.mark.parametrize("error", [KafkaConnectionError("reset"), RequestTimedOutError()])
+def test_what_never_left_is_not_unknown(error: Exception) -> None:
+    """Only what was written may have been carried out."""
+    with pytest.raises(NotSent):
+        asyncio.run(_exchange(_Line(error, left=False), _Question(), 1.0))
+    with pytest.raises(AnswerLost) as lost:
+        asyncio.run(_exchange(_Line(error, left=True), _Question(), 1.0))
+    assert lost.value.timed_out is isinstance(error, RequestTimedOutError)
+
+
+class _Tried(Wire):
+    """Answers from a list, in place of a cluster. waited: how long for each answer."""
+
+    def __init__(self, *ends: object) -> None:
+        self.ends, self.waited, self._missed = [*ends], list[float](), {}
+
+    def _once(self, request: Any, timeout: float, patience: float, node: str | None) -> Any:
+        self.waited.append(patience)
+        end = self.ends.pop(0)
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+
+RESET, LATE = AnswerLost("reset", timed_out=False), AnswerLost("late", timed_out=True)
+
+
+@pytest.mark.parametrize(
+    ("question", "node", "ends", "waited"),
+    [
+        (_Question(), None, (RESET, "told"), [10, 10]),
+        (_Question(), None, (RESET, RESET, "told"), [10, 10, 10]),
+        (_Question(), None, (LATE, "told"), [10, 30]),
+        (_Question(CREATE_TOPICS, dry=True), None, (RESET, "told"), [30, 30]),
+        (_Question(), "1", (RESET,), [10]),
+        (_Question(), None, (LATE, LATE), [10, 30]),
+        (_Question(), None, (RESET, RESET, RESET), [10, 10, 10]),
+        (_Question(CREATE_TOPICS), None, (RESET,), [30]),
+        (_Question(CREATE_TOPICS), None, (LATE,), [30]),
+        (_Question(CREATE_TOPICS, dry=True), None, (LATE,), [30]),
+    ],
+)
+def test_a_read_is_tried_at_others_and_a_write_never(
+    question: Any, node: str | None, ends: tuple[object, ...], waited: list[float]
+) -> None:
+    """What changes nothing may be asked twice: soon where nothing but the answer can take time,
+    and once more with all the time that an answer may need."""
+    wire = _Tried(*ends)
+    if ends[-1] == "told":
+        assert wire.send(question, 30, node) == "told"
+    else:
+        with pytest.raises(AnswerLost):
+            wire.send(question, 30, node)
+    assert wire.waited == waited and not wire.ends

@@ -249,6 +249,9 @@ class BoxSession:
     def facts(self) -> Facts:
         return self.inner.facts
 
+    def live_nodes(self) -> Sequence[str]:
+        return self.inner.live_nodes()
+
     def sweep(self, kind: str, depth: Depth) -> Sweep:
         if kind != KIND:
             return self.inner.sweep(kind, depth)

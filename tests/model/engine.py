@@ -347,7 +347,7 @@ def apply(
     """What `kafkaform apply` does. saved: a plan file; expect: a reviewed token; gap: what
     happens in the world between the plan and its approval, which is `answer`; shown: called with
     the plan."""
-    where.screen = Screen(gap or (lambda plan: None), shown, answer)
+    where.screen = Screen(gap or (lambda plan: None), shown, answer, where.screen.progress)
     ask = Ask(
         options,
         expect=expect,

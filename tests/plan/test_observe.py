@@ -64,7 +64,23 @@ def test_one_broker_that_does_not_answer_makes_it_unreadable() -> None:
     where = house(brokers=3)
     said = desired()
     opened = session(where, said)
+    where.cluster.hang(2)
+    world = gather({KAFKA: opened}, said, state(row()), where.clock)
+    assert isinstance(world[KAFKA].readings[A], Failed)
+
+
+def test_live_brokers_are_asked_anew() -> None:
+    """One that died since the connection began, and that the cluster counts as dead, can hold up
+    nothing; one that came since is asked too."""
+    where = house(brokers=3)
+    said = desired()
+    where.cluster.stop(3)
+    opened = session(where, said)
     where.cluster.stop(2)
+    world = gather({KAFKA: opened}, said, state(row()), where.clock)
+    assert isinstance(world[KAFKA].readings[A], Absent)
+    where.cluster.start(3)
+    where.cluster.hang(3)
     world = gather({KAFKA: opened}, said, state(row()), where.clock)
     assert isinstance(world[KAFKA].readings[A], Failed)
 

@@ -54,10 +54,10 @@ def own_sandbox(
             sandbox.down(name)
 
 
-def client(box: sandbox.Sandbox) -> AdminClient:
+def client(box: sandbox.Sandbox, bootstrap: str = "") -> AdminClient:
     return AdminClient(
         {
-            "bootstrap.servers": box.bootstrap,
+            "bootstrap.servers": bootstrap or box.bootstrap,
             "security.protocol": "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
             "sasl.username": "admin",

@@ -83,3 +83,21 @@ def test_of_many_skipped_changes_the_first_are_listed() -> None:
     assert lines[-1] == "Applied in part: 1 applied, 30 skipped."
     ten = apply_summary(apply_report(many[:10]))
     assert "more" not in ten and "kafka_topic.t09" in ten
+
+
+def ended(status: OutcomeStatus, kind: FaultClass) -> str:
+    """The summary of one change that ended so."""
+    fault = Fault("TRANSPORT", "no answer to CreateTopics: connection reset", kind)
+    return apply_summary(apply_report([(plans.CREATED, Outcome("c", status, fault))]))
+
+
+def test_nothing_is_said_to_be_applied_in_part_that_may_not_be_applied_at_all() -> None:
+    """What is unknown says what is known of it, and what had no effect is no failure."""
+    unknown = ended(OutcomeStatus.UNKNOWN, FaultClass.AMBIGUOUS)
+    assert unknown.endswith("Not known yet whether anything was applied: 1 unknown.\n")
+    assert "connection reset; it may have happened; the next run reads" in unknown
+    harmless = ended(OutcomeStatus.FAILED, FaultClass.NOT_APPLIED)
+    assert harmless.endswith("Nothing applied: 1 not applied.\n")
+    assert harmless.startswith("  not applied  + kafka_topic.payments")
+    failed = ended(OutcomeStatus.FAILED, FaultClass.DEFINITE)
+    assert failed.endswith("Nothing applied: 1 failed.\n")

@@ -70,7 +70,7 @@ def _round(brokers: Brokers, lanes: Sequence[Wide], random: Random, tally: Tally
     whom, soon = random.sample(brokers.ids, number), number > 1 or random.random() < 0.5
     growth, wait = random.randint(1, 6), random.choice((0.0, 0.01, 0.1))
 
-    def strike() -> None:
+    def strike(_: object) -> None:
         time.sleep(wait)
         tally.counts["kills of the active controller"] += brokers.controller() in whom
         brokers.kill(*whom)

@@ -233,7 +233,7 @@ def _alter(way: Way, doing: Doing, wanted: Wanted) -> None:
         done = apply(workspace(found, cluster_id, doing.state), ask, shown)
         if done.report is not None:
             shown.result(done.report, done.run)
-            error = done.report.error("alter")
+            error = done.report.error(ask.again)
             if error is not None:
                 raise error
         else:

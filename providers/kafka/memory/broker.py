@@ -20,10 +20,11 @@ class _Unseen:
 
 class Broker:
     """Shows batches whole and in the order of the log. lag: (reads, seconds) for which later
-    writes stay unseen; up: whether it answers."""
+    writes stay unseen; up: whether the cluster lists it; hangs: whether it answers nobody."""
 
     def __init__(self) -> None:
         self.up = True
+        self.hangs = False
         self.lag: tuple[int, float] = (0, 0.0)
         self._world = World()
         self._unseen: deque[_Unseen] = deque()

@@ -149,7 +149,7 @@ class SimulatedCluster:
 
     @property
     def live(self) -> tuple[int, ...]:
-        """Numbers of the brokers that are up."""
+        """Numbers of the brokers that are up, also of those that hang."""
         return tuple(number for number, broker in self._brokers.items() if broker.up)
 
     def grant(self, name: str, *rights: Right) -> User:
@@ -165,6 +165,11 @@ class SimulatedCluster:
     def start(self, broker: int) -> None:
         """Bring a broker back; it has followed the log meanwhile."""
         self._brokers[broker].up = True
+        self._brokers[broker].hangs = False
+
+    def hang(self, broker: int) -> None:
+        """Let a broker answer nobody. The cluster lists it until it is stopped."""
+        self._brokers[broker].hangs = True
 
     def lag(self, *, reads: int = 0, seconds: float = 0.0, broker: int | None = None) -> None:
         """Let later writes stay unseen for so many reads and so many seconds, at one broker or
@@ -197,9 +202,11 @@ class SimulatedCluster:
         mishap = self._meet(api)
         if self._is_elsewhere(mishap):
             return self.answering.look(api, node)
-        number = next(iter(self.live), 0) if node is None else node
-        if number not in self.live:
-            raise Unreachable(f"broker {number} is not up" if number else "no broker is up")
+        answering = [number for number in self.live if not self._brokers[number].hangs]
+        number = next(iter(answering), 0) if node is None else node
+        if number not in answering:
+            what = "does not answer" if number in self.live else "is not up"
+            raise Unreachable(f"broker {number} {what}" if number else "no broker answers")
         broker, now = self._brokers[number], self.clock.monotonic()
         return self._carry_out(mishap, lambda: View(broker.look(now), _veto(mishap)))
 

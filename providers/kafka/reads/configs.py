@@ -27,6 +27,7 @@ from kafkaform.core.resource import (
 from kafkaform.core.value import FrozenMap, Value
 
 from ..canonical import config_value, integer
+from ..cluster import answering_node, live_nodes
 from ..config_faults import DESCRIBE, config_fault, not_live, right_for_configs
 from ..config_keys import BROKER_TIMES
 from ..config_kinds import BROKER, CLUSTER, DEFAULTS, SET, Scope, identity
@@ -112,8 +113,8 @@ def _answers(scope: Scope, context: Context, names: Sequence[str], node: str | N
 
 def _ask(scope: Scope, context: Context, node: str | None, keys: Sequence[str]) -> Found:
     to = scope.node(keys[0]) or node
-    if scope is BROKER and to not in context.facts.nodes:
-        return {keys[0]: not_live(keys[0], context.facts.nodes)}
+    if scope is BROKER and to not in context.facts.nodes and to not in live_nodes(context):
+        return {keys[0]: not_live(keys[0], live_nodes(context))}
     answers = attempt(
         DESCRIBE,
         lambda: describe_configs(
@@ -194,7 +195,7 @@ def _converted(scope: Scope, name: str, lower: Synonym) -> Value:
 
 
 def _cluster_fallbacks(context: Context, answers: Found, node: str | None) -> Mapping[str, Value]:
-    """What the first live broker would take: its static configs may differ from another's."""
+    """What one broker would take: its static configs may differ from another's."""
     keys = sorted(
         entry.name
         for answer in answers.values()
@@ -202,8 +203,8 @@ def _cluster_fallbacks(context: Context, answers: Found, node: str | None) -> Ma
         for entry in answer.configs or ()
         if entry.source == DEFAULTS.source
     )
-    broker = node or next(iter(context.facts.nodes), None)
-    if not keys or broker is None:
+    broker = (node or answering_node(context)) if keys else ""
+    if not broker:
         return {}
     found = attempt(
         DESCRIBE,

@@ -15,6 +15,7 @@ from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Fault, FaultClass
 
 from .. import throttles
+from ..cluster import live_nodes
 from ..context import Context, Order, Reply
 from ..error_codes import CODES
 from ..exchange import attempt
@@ -234,7 +235,7 @@ def _stands(context: Context, text: str, ticket: MoveTicket, moves: Moves) -> Ou
     deadline = time.monotonic() + _LAGS
     while True:
         running = moves.get(ticket.topic, {})
-        views = [_at(context, text, ticket, running, node) for node in context.facts.nodes]
+        views = [_at(context, text, ticket, running, node) for node in live_nodes(context)]
         told = [view for view in views if view[0].status is not OutcomeStatus.UNKNOWN] or views
         started = next((o for o, _ in told if o.status is OutcomeStatus.STARTED), None)
         if started is not None:

@@ -49,12 +49,13 @@ class Leadership:
     epoch: int
 
 
-def describe_cluster(wire: Wire, timeout: float) -> ClusterRow:
-    """The cluster id, its live brokers and our rights on the cluster."""
+def describe_cluster(wire: Wire, timeout: float, node: str | None = None) -> ClusterRow:
+    """The cluster id, its live brokers and our rights on the cluster. node: the broker whose view
+    is wanted, None for any."""
     request = DescribeClusterRequest(
         include_cluster_authorized_operations=True, include_fenced_brokers=False
     )
-    response = wire.send(request, timeout)
+    response = wire.send(request, timeout, node)
     return ClusterRow(
         code=response.error_code,
         message=response.error_message,

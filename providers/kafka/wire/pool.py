@@ -6,11 +6,12 @@ Replaces parts of kafka-python's connections and of their manager (`_send_reques
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from typing import Any
 
-from kafka.errors import KafkaError, KafkaProtocolError
+from kafka.errors import KafkaError, KafkaProtocolError, NodeNotReadyError
 from kafka.net.compat import KafkaNetClient
 from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
@@ -30,6 +31,8 @@ _NONSENSE = (
     struct.error,
 )
 """What a decoder raises that meets what it does not expect."""
+PER_BROKER = 3.0
+"""Seconds to wait for one broker before another is tried; a hung one accepts connections too."""
 _MORE = bytes(255 if byte & 128 else 0 for byte in range(256))
 _ENDLESS = b"\xff" * 40_000
 """As long as its bytes have the first bit, kafka-python reads on in a number of variable size, in
@@ -67,11 +70,18 @@ class _Header:
         return _Answer(self._header.get_response_class())
 
 
-class _Guarded:
-    """A request in every way, but for how its answer is read."""
+class Guarded:
+    """A request in every way, but for how its answer is read. left: its bytes were made to be
+    sent; what did not come so far has certainly not arrived."""
 
     def __init__(self, request: Any) -> None:
         self._request = request
+        self.left = False
+
+    def encode(self, *arguments: Any, **named: Any) -> Any:
+        data = self._request.encode(*arguments, **named)
+        self.left = True
+        return data
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._request, name)
@@ -104,7 +114,8 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # it has no types
     address: str
 
     def _send_request(self, request: Any, **named: Any) -> Any:
-        return super()._send_request(_Guarded(request), **named)
+        guarded = request if isinstance(request, Guarded) else Guarded(request)
+        return super()._send_request(guarded, **named)
 
     async def initialize(self, timeout_at: float | None = None) -> None:
         """As kafka-python does it, and last the proof. Requests wait until all of it is done, and
@@ -149,16 +160,30 @@ def _whoever() -> Any:
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # it has no types
     proof: Proof | None = None
+    _tried: frozenset[Any] = frozenset()
 
-    def get_connection(self, node_id: Any, *arguments: Any, **named: Any) -> Any:
+    def get_connection(self, node: Any, timeout_ms: float | None = None, **named: Any) -> Any:
         """One that is guarded and proves itself. A new one has asked nothing yet: it begins when
         the loop, in whose thread this is called, goes on."""
-        connection = super().get_connection(node_id, *arguments, **named)
+        first = self.cluster.is_bootstrap(node) and node not in self._conns
+        if first:
+            self._refuse_before_others(node)
+            timeout_ms = min(1000 * PER_BROKER, timeout_ms or math.inf)
+        connection = super().get_connection(node, timeout_ms, **named)
         if not isinstance(connection, _Connection):
-            place = self.cluster.broker_metadata(node_id)
+            place = self.cluster.broker_metadata(node)
             connection.__class__ = _Connection
             connection.proof, connection.address = self.proof, f"{place.host}:{place.port}"
+        self._tried |= {node} if first else set()
         return connection
+
+    def _refuse_before_others(self, node: Any) -> None:
+        """Of the brokers that are named first kafka-python takes any, a silent one again and again.
+        Raises NodeNotReadyError if another one has not been tried yet."""
+        if self._tried >= {broker.node_id for broker in self.cluster.bootstrap_brokers()}:
+            self._tried = frozenset()
+        if node in self._tried:
+            raise NodeNotReadyError(node)
 
 
 def open_client(proof: Proof | None, **config: Any) -> Any:

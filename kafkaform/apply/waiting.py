@@ -1,0 +1,21 @@
+"""What a run says that waits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ..core.progress import Message, Report
+
+
+def say_silent(report: Report, nodes: Collection[str], seconds: float) -> None:
+    """Say that these brokers do not answer, and how long they are waited for at most."""
+    many = len(nodes) > 1
+    which = f"broker{'s' if many else ''} {', '.join(sorted(nodes))}"
+    silent = f"{which}, which {'do' if many else 'does'} not answer"
+    report(Message(f"Waiting up to {max(1.0, seconds):.0f} s for {silent}"))
+
+
+def say_unclear(report: Report, steps: int, seconds: float) -> None:
+    """Say that answers are missing, and how long the objects are read to learn what happened."""
+    what = "1 step" if steps == 1 else f"{steps:,} steps"
+    report(Message(f"No answer came: reading for up to {seconds:.0f} s what became of {what}"))
