@@ -81,8 +81,8 @@ def choose(scene: Scene) -> Chosen:
     )
     if ask.imported is not None:
         plan = record_only(plan)
-    bare = without_removals(plan)
-    if plan.removals and ask.expect == bare.token:
+    bare = without_removals(plan) if plan.removals and ask.expect else plan
+    if bare is not plan and ask.expect == bare.token:
         scene.screen.note("What earlier runs owe is left to the next apply: it was not reviewed.")
         plan = bare
     scene.screen.plan(plan)
