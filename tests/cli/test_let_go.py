@@ -380,14 +380,14 @@ def test_a_release_ends_the_origin(folder: Folder) -> None:
     """Two keys of another team's topic, one of them ours: when our block goes, the key goes, nobody
     owns the object any more, and the log says so; its origin has ended."""
     folder.create("theirs")
-    folder.alter("theirs", "segment.bytes", "20000000")
     block = (
         f'resource "kafka_topic_config" "t" {{\n  topic = "{folder.prefix}theirs"\n'
         '  config = { "retention.ms" = "1000000" }\n}\n'
     )
     folder.write("config.kf.hcl", block)
     folder.declare("ours")
-    folder.done("apply", "-auto-approve", "--adopt", "kafka_topic_config.t")
+    folder.done("apply", "-auto-approve")
+    folder.alter("theirs", "segment.bytes", "20000000")
     store = open_store()
     state = store.backend.load().state
     assert state is not None
