@@ -21,10 +21,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from kafkaform.apply.provenance import find_origin
 from kafkaform.audit.chain import seal
 from kafkaform.audit.event import Record, decode, encode
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.cli.stores import open_store
+from kafkaform.cli.workspace import read_log
 from kafkaform.core.dataclass import replace
 from kafkaform.core.head import GENESIS, Head
 from kafkaform.core.value import EMPTY, FrozenMap
@@ -372,3 +374,33 @@ def _elsewhere(record: Record) -> FrozenMap:
     if "scope_id" not in record.body:
         return record.body
     return record.body.with_items({"scope_id": ELSEWHERE})
+
+
+def test_a_release_ends_the_origin(folder: Folder) -> None:
+    """Two keys of another team's topic, one of them ours: when our block goes, the key goes, nobody
+    owns the object any more, and the log says so; its origin has ended."""
+    folder.create("theirs")
+    block = (
+        f'resource "kafka_topic_config" "t" {{\n  topic = "{folder.prefix}theirs"\n'
+        '  config = { "retention.ms" = "1000000" }\n}\n'
+    )
+    folder.write("config.kf.hcl", block)
+    folder.declare("ours")
+    folder.done("apply", "-auto-approve")
+    folder.alter("theirs", "segment.bytes", "20000000")
+    store = open_store()
+    state = store.backend.load().state
+    assert state is not None
+    (row,) = (row for row in state.objects.values() if row.owners == ("kafka_topic_config.t",))
+    found = read_log(store.sink, state)
+    scope = folder.broker.cluster_id
+    assert find_origin(found, row, scope) is not None
+    assert find_origin(found, row, ELSEWHERE) is None
+    assert find_origin(found, replace(row, incarnation="other"), scope) is None
+    folder.write("config.kf.hcl", f"# {block}".replace("\n", "\n# "))
+    folder.done("apply", "-auto-approve")
+    folder.until(lambda: folder.config("theirs")["retention.ms"] != "1000000")
+    assert folder.config("theirs")["segment.bytes"] == "20000000"
+    (*_, last) = folder.records("outcome")
+    assert (last["body"]["action"], last["body"]["owners"]) == ("update", [])
+    assert find_origin(read_log(store.sink, store.backend.load().state), row, scope) is None

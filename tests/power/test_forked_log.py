@@ -23,9 +23,10 @@ from kafkaform.cli.stores import Store
 from kafkaform.core.errors import StorageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backends.local import FileLease, LocalBackend
+from tests.durability.promises import LOG, STATE
 from tests.model.engine import House
 
-from .scene import FIRST, LOG, SECOND, STATE, applied, lived, world
+from .scene import FIRST, SECOND, applied, lived, world
 from .test_removed_lock import Moment, Second, alike, done, moments, watched
 
 
