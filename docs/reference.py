@@ -529,7 +529,7 @@ PAGES: Mapping[str, Page] = {
     "provider": Page(
         title="provider kafka",
         schema=PROVIDER.config,
-        intro="`alias` names a further instance. A resource chooses it with "
+        intro="`alias` names a further instance, for a further cluster. A resource chooses it with "
         "`provider = kafka.ALIAS`; without that it uses the block without an alias.",
         example=PROVIDER_EXAMPLE,
         rules=(
@@ -540,6 +540,8 @@ PAGES: Mapping[str, Page] = {
             "`KAFKAFORM_KAFKA_EU_SASL_PASSWORD` for the password of the alias `eu`: "
             "[connections from the environment]"
             "(../commands.md#connections-from-the-environment).",
+            "Each block is a cluster of its own: two that lead to the same one are refused, and so "
+            "is one whose `bootstrap_servers` lead to two.",
             "With a user name and nothing said about TLS the protocol is SASL_SSL: a password "
             "does not travel in the clear by omission. TLS is always verified.",
             '`sasl_mechanism = "oauthbearer"` logs in with a token: from `sasl_token_url` by the '
