@@ -9,6 +9,7 @@ answered.
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,11 +22,13 @@ TYPE, NAME, DEFAULT = "--entity-type", "--entity-name", "--entity-default"
 SAME: Mapping[str, str] = {
     "--adminclient.config": "--command-config",
     "--admin.config": "--command-config",
-    "--adminclient-property": "--client-property",
     "--command-property": "--client-property",
     "--bootstrap-servers": "--bootstrap-server",
 }
 """An option of theirs -> ours that takes the same."""
+LIST, ONE = "--adminclient-property", "--client-property"
+"""KIP-248's option takes k1=v1,k2=v2; ours takes one of them."""
+_BETWEEN = re.compile(r",(?=[\w.-]+=)")
 
 REDUNDANT: Mapping[str, frozenset[str]] = {
     "describe": frozenset({"--describe", "--list", "--all"}),
@@ -110,6 +113,7 @@ INSTEAD: Mapping[str, str] = {
     "--broker": _ENTITY_FLAG,
     "--client": _ENTITY_FLAG,
     "--user": _ENTITY_FLAG,
+    "--client-metrics": _ENTITY_FLAG,
     "--broker-logger": _LOGGERS,
     "--topic": "Name topics without a flag: `kafkaform describe topics NAME`, "
     "`kafkaform alter topic NAME`; their configs are `kafkaform describe configs "
@@ -211,7 +215,7 @@ def meant(words: Sequence[str], root: Any) -> Iterator[list[str]]:
     credentials, which are described by two. Raises UsageError for an entity type that is none."""
     at = next((n for n, word in enumerate(words) if word in root.commands), len(words))
     end = words.index("--") if "--" in words else len(words)
-    words = [*map(_same, words[:end]), *words[end:]]
+    words = [*_spelled(words[:end]), *words[end:]]
     before, command, rest = words[:at], words[at : at + 1], words[at + 1 :]
     does = command[0] if command else ""
     if does not in REDUNDANT:
@@ -228,9 +232,16 @@ def meant(words: Sequence[str], root: Any) -> Iterator[list[str]]:
         yield [*before, does, *line]
 
 
-def _same(word: str) -> str:
-    flag, sign, value = word.partition("=")
-    return f"{SAME[flag]}{sign}{value}" if flag in SAME else word
+def _spelled(words: Sequence[str]) -> Iterator[str]:
+    """The words with our names for their options."""
+    rest = iter(words)
+    for word in rest:
+        flag, sign, value = word.partition("=")
+        listed = (value if sign else next(rest, "")) if flag == LIST else ""
+        if flag == LIST:
+            yield from (f"{ONE}={item}" for item in _BETWEEN.split(listed))
+        else:
+            yield f"{SAME[flag]}{sign}{value}" if flag in SAME else word
 
 
 def _needed(words: Sequence[str], redundant: frozenset[str]) -> Iterator[str]:

@@ -26,7 +26,7 @@ from .commands import COMMANDS
 from .commands.version import version
 from .console import Console
 from .inorder import InOrder
-from .kafkatools import command_instead, instead, meant
+from .kafkatools import ROOT, command_instead, instead, meant
 
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -36,7 +36,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 _NO_NUMBER = re.compile(r"not a valid (int|float)( range)?(?=\.)")
-_NO_COMMAND = re.compile(r"No such command '(.*)'\.")
+_NO_COMMAND = re.compile(r"No such command '(?P<word>[^']*)'\.(?P<near>.*)", re.DOTALL)
 NUMBERS = {"int": "not an integer", "float": "not a number"}
 """What typer calls a number -> what a sentence says of a word that is none."""
 
@@ -141,8 +141,9 @@ def _usage(console: Console, error: typer.TyperException, path: str) -> int:
         return 1
     text = _NO_NUMBER.sub(lambda match: NUMBERS[match[1]], text)
     told = _meant_instead(error, text, path)
-    if told and isinstance(flag := getattr(error, "option_name", None), str):
-        text = f"`{path}` has no option {inline(flag)}"
+    if told:
+        flag = getattr(error, "option_name", None)
+        text = f"`{path}` has no option {inline(flag)}" if flag else text.partition(" Did you")[0]
     advice = told or f"`{path} --help` explains the command."
     console.diagnostics((Diagnostic(Severity.ERROR, text, advice=advice),))
     return 1
@@ -153,5 +154,6 @@ def _meant_instead(error: typer.TyperException, text: str, path: str) -> str | N
     flag, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if text.startswith("No such option") and flag is not None and context is not None:
         return instead(flag, context.command, path)
-    word = _NO_COMMAND.fullmatch(text)
-    return command_instead(word[1]) if word else None
+    match = _NO_COMMAND.fullmatch(text)
+    near = match is not None and match["near"] and path != ROOT  # what typer suggests fits there
+    return None if match is None or near else command_instead(match["word"])
