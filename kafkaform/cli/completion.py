@@ -16,7 +16,7 @@ from kafkaform_providers.kafka.acls import OPERATIONS, PERMISSIONS, RESOURCE_TYP
 from kafkaform_providers.kafka.broker_keys import Mode, broker_keys
 from kafkaform_providers.kafka.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
 from kafkaform_providers.kafka.config_story import ENTITIES
-from kafkaform_providers.kafka.describe_configs import ENTITY_TYPES
+from kafkaform_providers.kafka.describe_configs import ENTITY_TYPES, KNOWN
 from kafkaform_providers.kafka.describe_source import Wanted
 from kafkaform_providers.kafka.quotas import QUOTA_KEYS
 from kafkaform_providers.kafka.scram import MECHANISMS
@@ -146,8 +146,12 @@ class Completer:
             return _flags(command)
         if _wants_value(command, words[-1]):
             return self._values(path, words)
-        explained = path == ("explain", "config")
-        found = self._explained(words[2:]) if explained else self.names(OPERANDS.get(path, ""))
+        if path == ("explain", "config"):
+            found: Sequence[str] = self._explained(words[2:])
+        elif path == ("describe", "configs"):
+            found = tuple(KNOWN[kind]()) if (kind := _described("configs", words)) in KNOWN else ()
+        else:
+            found = self.names(OPERANDS.get(path, ""))
         return found or _flags(command)
 
     def _explained(self, words: Sequence[str]) -> Sequence[str]:
