@@ -6,15 +6,22 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka.protocol.admin import CreateTopicsRequest
 
 from kafkaform.cli.app import run
+from kafkaform.core.resource import Absent, Observed
 from kafkaform_providers.kafka.sends import topics
+from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_providers.kafka.wire import describe as wire_describe
 from kafkaform_providers.kafka.wire.answers import Answers
 from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent
+from tests.kafka import cluster as kafka
+from tests.kafka.cluster import eventually
 from tests.proof.cluster import client, make, read
 from tests.proof.folder import Folder
 
@@ -123,3 +130,69 @@ def test_all_are_restarted(brokers: Brokers, lanes: list[Wide]) -> None:
         brokers.revive()
 
     holds(struck(lanes, restart, brokers.revive, 3))
+
+
+# ── what KIP-4 hoped for ────────────────────────────────────────────────────────────────
+
+
+def test_any_broker_passes_a_write_on(brokers: Brokers) -> None:
+    """KIP-4 sent writes to the controller and left forwarding for later: now each broker takes
+    them, whoever the controller is."""
+    row = CreateTopicsRequest.CreatableTopic
+    with asked(brokers) as session:
+        for node in session.facts.nodes:
+            name = f"forwarded-{node}"
+            request = CreateTopicsRequest(
+                topics=[row(name=name, num_partitions=1, replication_factor=1)],
+                timeout_ms=20_000,
+                min_version=5,
+            )
+            (answer,) = session.context.wire.send(request, 30.0, node).topics
+            assert (answer.name, answer.error_code) == (name, 0)
+            seen = eventually(lambda n=name: kafka.read(session, n), is_there)  # type: ignore[misc]
+            kafka.apply(session, kafka.gone(name, seen.incarnation))
+        assert len(session.facts.nodes) == len(brokers.ids)
+
+
+def test_a_topic_whose_brokers_are_dead_is_deleted(brokers: Brokers) -> None:
+    """KIP-4 wanted a force for unhealthy topics: there is nothing to force. One without a leader,
+    all of whose replicas are on a dead broker, is deleted like any other, and does not come back
+    with the broker."""
+    dies, name = brokers.plain(), "unhealthy"
+    with asked(brokers) as session:
+        kafka.apply(session, kafka.new(name, partitions=None, replica_assignment=[[dies]]))
+        seen = eventually(lambda: kafka.read(session, name), is_there)
+    brokers.kill(dies)
+    try:
+        with asked(brokers, dies) as session:
+            eventually(lambda: leaderless(session, name), bool, PATIENCE)
+            (outcome,) = kafka.apply(session, kafka.gone(name, seen.incarnation))
+            assert outcome.fault is None
+            eventually(lambda: kafka.read(session, name), lambda r: isinstance(r, Absent))
+    finally:
+        brokers.revive()
+    with asked(brokers) as session:
+        for node in session.facts.nodes:
+            assert isinstance(kafka.read(session, name, at=node), Absent)
+
+
+@contextmanager
+def asked(brokers: Brokers, dead: int | None = None) -> Iterator[KafkaSession]:
+    """The super user, at those that live."""
+    alive = tuple(brokers.address(number) for number in brokers.ids if number != dead)
+    session = kafka.connect(brokers.box, "admin", servers=alive)
+    yield session
+    session.close()
+
+
+def is_there(reading: Any) -> bool:
+    return isinstance(reading, Observed)
+
+
+def leaderless(session: KafkaSession, name: str) -> bool:
+    """A connection to a broker that was just killed may still be tried once."""
+    try:
+        (row,) = wire_describe.topics(session.context.wire, [name], 10.0)
+    except (AnswerLost, NotSent):
+        return False
+    return all(part.leader is None for part in row.partitions)
