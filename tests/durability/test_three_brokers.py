@@ -14,6 +14,7 @@ import pytest
 from kafka.protocol.admin import CreateTopicsRequest
 
 from kafkaform.cli.app import run
+from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Absent, Observed
 from kafkaform_providers.kafka.sends import topics
 from kafkaform_providers.kafka.session import KafkaSession
@@ -178,9 +179,18 @@ def test_a_topic_whose_brokers_are_dead_is_deleted(brokers: Brokers) -> None:
 
 @contextmanager
 def asked(brokers: Brokers, dead: int | None = None) -> Iterator[KafkaSession]:
-    """The super user, at those that live."""
+    """The super user, at those that live, as soon as they let it in: one that has just died is
+    listed for a while."""
     alive = tuple(brokers.address(number) for number in brokers.ids if number != dead)
-    session = kafka.connect(brokers.box, "admin", servers=alive)
+
+    def tried() -> KafkaSession | None:
+        try:
+            return kafka.connect(brokers.box, "admin", servers=alive)
+        except ConnectError:
+            return None
+
+    session = eventually(tried, lambda found: found is not None, PATIENCE)
+    assert session is not None
     yield session
     session.close()
 
