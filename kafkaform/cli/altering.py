@@ -166,7 +166,8 @@ def workspace(
     found: Connection, cluster_id: str, state_file: str | None, *, keep: bool = True
 ) -> Workspace:
     """The folder's state and log, or those of the cluster below the user's folder for state.
-    keep: something will be written there. Raises ConfigurationError, StorageError."""
+    keep: something will be written there. Raises ConfigurationError, StorageError, and UsageError
+    for a state file beside a cluster that flags name."""
     if found.configuration is not None:
         desired = found.configuration.desired()
         found.configuration.asking.close()
@@ -180,6 +181,11 @@ def workspace(
         configuration = found.configuration
         return Workspace(
             configuration, desired, providers, store.backend, store.sink, SystemClock()
+        )
+    if state_file is not None:
+        raise UsageError(
+            "--state goes with the configuration of a folder, and this cluster is named by flags",
+            f"Leave it out: state and log of the cluster are in {place_of(cluster_id)}.",
         )
     folder = cluster_folder(cluster_id) if keep else place_of(cluster_id)
     bare = Bare(

@@ -27,6 +27,7 @@ from ..core.value import FrozenMap
 from .commands import COMMANDS
 from .connection import Kept, Way
 from .console import Console
+from .kafkatools import ALTERED, DEFAULT, NAME, REDUNDANT, TYPE
 from .tree import commands
 
 OFFERED = tuple(
@@ -36,6 +37,7 @@ OFFERED = tuple(
 LEAVE = ("exit", "quit")
 
 FRESH_SECONDS = 15.0
+_EDITS = ("--add-config", "--delete-config")
 _PLAIN = re.compile(r"[!%+,./:=@^\w-]+")
 """Names that a line can hold without quotes; others are not offered."""
 
@@ -135,6 +137,8 @@ class Completer:
             return ()
         group = commands().commands[words[0]]
         if isinstance(group, TyperGroup):
+            if words[0] in REDUNDANT and (words[1:] or [text])[0].startswith("-"):
+                return self._kafkas(words)
             if len(words) == 1:
                 return tuple(group.commands)
             command, path = group.commands.get(words[1]), (words[0], words[1])
@@ -153,6 +157,16 @@ class Completer:
         else:
             found = self.names(OPERANDS.get(path, ""))
         return found or _flags(command)
+
+    def _kafkas(self, words: Sequence[str]) -> Sequence[str]:
+        """What may follow in a line with the options of Kafka's own tools."""
+        kinds = [kind for flag, kind in pairwise(words) if flag == TYPE]
+        if words[-1] == TYPE:
+            return tuple(ALTERED)
+        if words[-1] == NAME:
+            kind = ALTERED.get(kinds[-1], "") if kinds else ""
+            return self.names(OPERANDS.get(("alter", kind), ""))
+        return (TYPE, NAME, DEFAULT, *(_EDITS if words[0] == "alter" else ()))
 
     def _explained(self, words: Sequence[str]) -> Sequence[str]:
         """The words of `explain config`: an entity, its name if it has one, a key."""

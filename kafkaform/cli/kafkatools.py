@@ -159,6 +159,26 @@ INSTEAD: Mapping[str, str] = {
 }
 """An option of Kafka's tools that the typed command does not have -> what to do instead."""
 
+_RESOURCE = "--resource-type and --resource-name choose, such as --resource-type Topic."
+_FILTERS = "--user, --client-id and --ip choose; an empty name is the default."
+HERE: Mapping[str, Mapping[str, str]] = {
+    "kafkaform describe acls": dict.fromkeys(
+        ("--topic", "--group", "--cluster", "--transactional-id", "--delegation-token"), _RESOURCE
+    ),
+    "kafkaform describe quotas": dict.fromkeys(("--client", TYPE, NAME, DEFAULT), _FILTERS),
+}
+"""Command -> options of which it is the right one, and what it calls them."""
+
+OPERANDS: Mapping[str, str] = {
+    "kafkaform describe users": "--name GLOB chooses.",
+    "kafkaform describe brokers": "--name GLOB chooses among their ids.",
+    "kafkaform describe acls": f"--principal chooses, such as User:ci. {_RESOURCE}",
+    "kafkaform describe quotas": _FILTERS,
+    "kafkaform explain access": "The resource is a flag, such as --topic NAME; so is --principal.",
+    "kafkaform explain quota": "Whom it asks about are flags: --user and --client-id, or --ip.",
+}
+"""Command without operands -> what chooses there."""
+
 _HOW = "`kafkaform describe {0}` shows them."
 _CONFIGS = (
     "`kafkaform describe configs` shows configs, `kafkaform alter` changes them; "
@@ -349,6 +369,8 @@ def instead(flag: str, command: Any, path: str) -> str | None:
     able = [name for name in below if flag in _flags(below[name])]
     if able:
         return f"It stands after what it is for: `{path} {able[0]} {flag}`."
+    if flag in HERE.get(path, {}):
+        return HERE[path][flag]
     if flag not in INSTEAD:
         return None
     reach = any("--bootstrap-server" in _flags(one) for one in (command, *below.values()))

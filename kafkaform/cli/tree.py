@@ -26,7 +26,7 @@ from .commands import COMMANDS
 from .commands.version import version
 from .console import Console
 from .inorder import InOrder
-from .kafkatools import ROOT, command_instead, instead, meant
+from .kafkatools import OPERANDS, ROOT, command_instead, instead, meant
 
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -154,6 +154,8 @@ def _meant_instead(error: typer.TyperException, text: str, path: str) -> str | N
     flag, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if text.startswith("No such option") and flag is not None and context is not None:
         return instead(flag, context.command, path)
+    if text.startswith("Got unexpected extra argument"):
+        return OPERANDS.get(path)
     match = _NO_COMMAND.fullmatch(text)
     near = match is not None and match["near"] and path != ROOT  # what typer suggests fits there
     return None if match is None or near else command_instead(match["word"])

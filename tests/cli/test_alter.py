@@ -116,6 +116,16 @@ def test_nothing_is_owned_afterwards(orders: tuple[Bare, str]) -> None:
     assert len(bare.records("run_end")) == 2
 
 
+def test_a_state_file_is_not_ignored(orders: tuple[Bare, str]) -> None:
+    """Without a configuration the log has a place of its own, which the message names."""
+    bare, name = orders
+    line = ("alter", "topic", name, APPROVED, "--add-config", "retention.ms=6000")
+    said = bare.fails(1, *line, "--state", "mine.json")
+    assert "--state goes with the configuration of a folder" in said
+    assert bare.folder.broker.cluster_id in said
+    assert bare.folder.config("orders")["retention.ms"] == "604800000"
+
+
 def test_what_is_not_set_is_said(orders: tuple[Bare, str]) -> None:
     """Removing what is not there sends nothing."""
     bare, name = orders

@@ -272,20 +272,22 @@ def test_a_config_that_is_not_set_is_no_unknown_one(bare: Bare) -> None:
 
 def test_an_empty_name_is_the_default(bare: Bare) -> None:
     """KIP-248's empty name: the configs of all brokers, and limits of the default entity, which a
-    user of the name "default" does not share."""
+    client of the name "default" does not share."""
     line = ("configs", "--entity-type=brokers")
     named, flag = (bare.document(*line, way) for way in ("--entity-name=", "--entity-default"))
     assert named == flag
-    limit = ("--auto-approve", "--add-config", "request_percentage=99")
-    bare.done("alter", "user", "default", *limit)
+    user, key = f"{bare.folder.prefix}u", "request_percentage"
+    for client in ("", "default"):
+        alter = ("alter", "user", user, f"--client-id={client}", "--auto-approve")
+        bare.done(*alter, "--add-config", f"{key}=99")
     try:
-        found = bare.document("quotas", "--user", "")["quotas"]
-        assert all(quota["entity"]["user"] is None for quota in found)
-        assert {"user": "default"} in [
-            quota["entity"] for quota in bare.document("quotas", "--user=default")["quotas"]
-        ]
+        for client, found in (("", [None]), ("default", [None, "default"])):
+            quotas = bare.document("quotas", "--user", user, f"--client-id={client}")["quotas"]
+            assert sorted((q["entity"]["client-id"] for q in quotas), key=str) == found
     finally:
-        bare.done("alter", "user", "default", "--auto-approve", "--delete-config", limit[2][:18])
+        for client in ("", "default"):
+            alter = ("alter", "user", user, f"--client-id={client}", "--auto-approve")
+            bare.done(*alter, "--delete-config", key)
 
 
 def test_kafkas_own_options(bare: Bare) -> None:

@@ -192,6 +192,11 @@ def test_answers_name_commands_that_there_are() -> None:
         ("apply --throttle 5", "reassignment_throttle"),
         ("kafka-topics.sh --create", "by a block of the configuration"),
         ("alter topics t", "Did you mean 'topic'?"),
+        ("describe acls --topic t", "such as --resource-type Topic"),
+        ("describe quotas --entity-type users", "--user, --client-id and --ip choose"),
+        ("describe users ci", "--name GLOB chooses"),
+        ("describe acls User:ci", "--principal chooses"),
+        ("explain access t", "such as --topic NAME"),
         ("state nope", "`kafkaform state --help`"),
     ],
 )
