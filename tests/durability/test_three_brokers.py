@@ -150,8 +150,7 @@ def test_any_broker_passes_a_write_on(brokers: Brokers) -> None:
             )
             (answer,) = session.context.wire.send(request, 30.0, node).topics
             assert (answer.name, answer.error_code) == (name, 0)
-            seen = eventually(lambda n=name: kafka.read(session, n), is_there)  # type: ignore[misc]
-            kafka.apply(session, kafka.gone(name, seen.incarnation))
+            kafka.apply(session, kafka.gone(name, incarnation(session, name)))
         assert len(session.facts.nodes) == len(brokers.ids)
 
 
@@ -162,12 +161,12 @@ def test_a_topic_whose_brokers_are_dead_is_deleted(brokers: Brokers) -> None:
     dies, name = brokers.plain(), "unhealthy"
     with asked(brokers) as session:
         kafka.apply(session, kafka.new(name, partitions=None, replica_assignment=[[dies]]))
-        seen = eventually(lambda: kafka.read(session, name), is_there)
+        topic_id = incarnation(session, name)
     brokers.kill(dies)
     try:
         with asked(brokers, dies) as session:
             eventually(lambda: leaderless(session, name), bool, PATIENCE)
-            (outcome,) = kafka.apply(session, kafka.gone(name, seen.incarnation))
+            (outcome,) = kafka.apply(session, kafka.gone(name, topic_id))
             assert outcome.fault is None
             eventually(lambda: kafka.read(session, name), lambda r: isinstance(r, Absent))
     finally:
@@ -195,8 +194,11 @@ def asked(brokers: Brokers, dead: int | None = None) -> Iterator[KafkaSession]:
     session.close()
 
 
-def is_there(reading: Any) -> bool:
-    return isinstance(reading, Observed)
+def incarnation(session: KafkaSession, name: str) -> str | None:
+    """The id of a topic that was just made."""
+    seen = eventually(lambda: kafka.read(session, name), lambda r: isinstance(r, Observed))
+    assert isinstance(seen, Observed)
+    return seen.incarnation
 
 
 def leaderless(session: KafkaSession, name: str) -> bool:

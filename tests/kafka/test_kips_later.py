@@ -27,7 +27,7 @@ from kafka.protocol.metadata import MetadataRequest
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import probe
 from kafkaform.core.dataclass import replace
-from kafkaform.core.resource import Absent, Depth, FaultClass, Identity, Observed
+from kafkaform.core.resource import Absent, Depth, FaultClass, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform_providers.kafka import acls, rights
 from kafkaform_providers.kafka.connect import native_config
@@ -190,7 +190,11 @@ def _described(context: Any, row: ResourceRow) -> FrozenMap:
     patch = pytest.MonkeyPatch()
     with patch.context() as instead:
         instead.setattr(wire_describe, "configs", lambda *_, **__: {"t": row})
-        return describe("configs", context, lambda *_: None, Wanted(exact=("t",)))  # type: ignore[arg-type,return-value]
+        return describe("configs", context, _unasked, Wanted(exact=("t",)))
+
+
+def _unasked(kind: str, depth: Depth) -> Sweep:
+    raise AssertionError("nothing is listed")
 
 
 # ── topics that clients make ────────────────────────────────────────────────────────────
