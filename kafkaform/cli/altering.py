@@ -24,6 +24,7 @@ from ..core.errors import Blocked, ConfigurationError, StorageError, UsageError
 from ..core.resource import Absent, Desired, Hidden, Identity, InstanceWorld
 from ..core.secret import Secret
 from ..core.value import EMPTY, SecretRef
+from ..language.desired import load
 from ..plan.amend import amend, plan_of
 from ..plan.build import Header
 from ..plan.model import Plan
@@ -34,7 +35,8 @@ from ..render.text import inline
 from ..state.backends.files import private_folder
 from ..state.backends.local import LocalBackend
 from .amendments import DRAFTS, TOPIC, TOPIC_CONFIG, Draft, Wanted
-from .configuration import Configuration, Inputs, read_configuration
+from .asking import Asking
+from .configuration import Configuration, Inputs
 from .connection import Connection
 from .places import state_home
 from .scene import Scene
@@ -160,10 +162,13 @@ class Bare(Configuration):
         return self.secrets.get(str(ref)) or Configuration.secret(self, ref)
 
 
-def workspace(found: Connection, cluster_id: str, state_file: str | None) -> Workspace:
+def workspace(
+    found: Connection, cluster_id: str, state_file: str | None, *, keep: bool = True
+) -> Workspace:
     """The folder's state and log, or those of the cluster below the user's folder for state.
-    cluster_id: who answered; the sessions to come must have the same. Raises ConfigurationError,
-    StorageError."""
+    cluster_id: who answered; the sessions to come must have the same; keep: something will be
+    written there. Raises ConfigurationError, StorageError, and UsageError for a state file beside a
+    cluster that flags name."""
     if found.configuration is not None:
         found.configuration.asking.clusters.note(found.settings, cluster_id)
         desired = found.configuration.desired()
@@ -179,16 +184,21 @@ def workspace(found: Connection, cluster_id: str, state_file: str | None) -> Wor
         return Workspace(
             configuration, desired, providers, store.backend, store.sink, SystemClock()
         )
-    folder = cluster_folder(cluster_id)
-    empty = read_configuration(folder, Inputs(), Registry())
-    empty.asking.clusters.note(found.settings, cluster_id)
+    if state_file is not None:
+        raise UsageError(
+            "--state goes with the configuration of a folder, and this cluster is named by flags",
+            f"Leave it out: state and log of the cluster are in {place_of(cluster_id)}.",
+        )
+    folder = cluster_folder(cluster_id) if keep else place_of(cluster_id)
+    asking = Asking(lambda _: found.open())
+    asking.clusters.note(found.settings, cluster_id)
     bare = Bare(
-        empty.folder,
-        empty.root,
-        empty.tree,
-        empty.inputs,
-        empty.registry,
-        empty.asking,
+        folder,
+        folder,
+        load({}),
+        Inputs(),
+        Registry(),
+        asking,
         secrets=found.secrets,
     )
     desired = Desired((), {found.instance: found.settings}, digest="no configuration")
@@ -202,15 +212,21 @@ def workspace(found: Connection, cluster_id: str, state_file: str | None) -> Wor
     )
 
 
+def place_of(cluster_id: str) -> Path:
+    """Where the folder of a cluster's log is, or would be."""
+    name = cluster_id if _SAFE_ID.fullmatch(cluster_id) else digest(cluster_id)
+    return state_home() / "clusters" / name
+
+
 def cluster_folder(cluster_id: str) -> Path:
     """The folder of a cluster's log, made if it is not there; others may not look into
     it. Raises StorageError."""
-    name = cluster_id if _SAFE_ID.fullmatch(cluster_id) else digest(cluster_id)
-    home = state_home() / "clusters"
+    folder = place_of(cluster_id)
     try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return private_folder(home / name)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return private_folder(folder)
     except OSError as error:
         raise StorageError(
-            f"{home} cannot be written: {error.strerror}", "Set XDG_STATE_HOME to another folder."
+            f"{folder.parent} cannot be written: {error.strerror}",
+            "Set XDG_STATE_HOME to another folder.",
         ) from None

@@ -65,7 +65,7 @@ def wanted_of(
     delete: Sequence[str],
     client_id: tuple[bool, str | None] = (False, None),
 ) -> Wanted:
-    """The flags' texts, read. Raises UsageError."""
+    """The flags' texts, read. An empty name is the default one (KIP-248). Raises UsageError."""
     added = tuple(pair for text in add for pair in pairs(text, ADD))
     deleted = tuple(key for text in delete for key in keys(text, DELETE))
     given = [pair.key for pair in added]
@@ -77,7 +77,18 @@ def wanted_of(
     if not names:
         advice = "Name one, or give --entity-default." if entity in DEFAULTABLE else "Name one."
         raise UsageError(f"no {entity} is named", advice)
-    return Wanted(entity, tuple(dict.fromkeys(names)), added, deleted, client_id)
+    return Wanted(entity, entity_names(entity, names), added, deleted, client_id)
+
+
+def entity_names(entity: str, names: Sequence[str | None]) -> tuple[str | None, ...]:
+    """The names, each once; None for an empty one, which means the default (KIP-248). Raises
+    UsageError where there is none."""
+    if "" in names and entity not in DEFAULTABLE:
+        raise UsageError(
+            f"no {entity} has an empty name",
+            f"An empty name is the default, which only {', '.join(sorted(DEFAULTABLE))} have.",
+        )
+    return tuple(dict.fromkeys(name or None for name in names))
 
 
 # ── what becomes of one object ──────────────────────────────────────────────────────────

@@ -16,7 +16,7 @@ from kafkaform_providers.kafka.acls import OPERATIONS, PERMISSIONS, RESOURCE_TYP
 from kafkaform_providers.kafka.broker_keys import Mode, broker_keys
 from kafkaform_providers.kafka.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
 from kafkaform_providers.kafka.config_story import ENTITIES
-from kafkaform_providers.kafka.describe_configs import ENTITY_TYPES
+from kafkaform_providers.kafka.describe_configs import ENTITY_TYPES, KNOWN
 from kafkaform_providers.kafka.describe_source import Wanted
 from kafkaform_providers.kafka.quotas import QUOTA_KEYS
 from kafkaform_providers.kafka.scram import MECHANISMS
@@ -27,6 +27,7 @@ from ..core.value import FrozenMap
 from .commands import COMMANDS
 from .connection import Kept, Way
 from .console import Console
+from .kafkatools import ALTERED, DEFAULT, NAME, REDUNDANT, TYPE
 from .tree import commands
 
 OFFERED = tuple(
@@ -36,6 +37,7 @@ OFFERED = tuple(
 LEAVE = ("exit", "quit")
 
 FRESH_SECONDS = 15.0
+_EDITS = ("--add-config", "--delete-config")
 _PLAIN = re.compile(r"[!%+,./:=@^\w-]+")
 """Names that a line can hold without quotes; others are not offered."""
 
@@ -135,6 +137,8 @@ class Completer:
             return ()
         group = commands().commands[words[0]]
         if isinstance(group, TyperGroup):
+            if words[0] in REDUNDANT and (words[1:] or [text])[0].startswith("-"):
+                return self._kafkas(words)
             if len(words) == 1:
                 return tuple(group.commands)
             command, path = group.commands.get(words[1]), (words[0], words[1])
@@ -146,9 +150,23 @@ class Completer:
             return _flags(command)
         if _wants_value(command, words[-1]):
             return self._values(path, words)
-        explained = path == ("explain", "config")
-        found = self._explained(words[2:]) if explained else self.names(OPERANDS.get(path, ""))
+        if path == ("explain", "config"):
+            found: Sequence[str] = self._explained(words[2:])
+        elif path == ("describe", "configs"):
+            found = tuple(KNOWN[kind]()) if (kind := _described("configs", words)) in KNOWN else ()
+        else:
+            found = self.names(OPERANDS.get(path, ""))
         return found or _flags(command)
+
+    def _kafkas(self, words: Sequence[str]) -> Sequence[str]:
+        """What may follow in a line with the options of Kafka's own tools."""
+        kinds = [kind for flag, kind in pairwise(words) if flag == TYPE]
+        if words[-1] == TYPE:
+            return tuple(ALTERED)
+        if words[-1] == NAME:
+            kind = ALTERED.get(kinds[-1], "") if kinds else ""
+            return self.names(OPERANDS.get(("alter", kind), ""))
+        return (TYPE, NAME, DEFAULT, *(_EDITS if words[0] == "alter" else ()))
 
     def _explained(self, words: Sequence[str]) -> Sequence[str]:
         """The words of `explain config`: an entity, its name if it has one, a key."""

@@ -71,7 +71,8 @@ class Flags:
     @property
     def direct(self) -> bool:
         """True if the cluster is named without a configuration."""
-        return bool(self.bootstrap_server or self.command_config or self.client_property)
+        named = self.bootstrap_server is not None or self.command_config is not None
+        return named or bool(self.client_property)
 
 
 @dataclass(frozen=True, slots=True)

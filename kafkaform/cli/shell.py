@@ -18,6 +18,7 @@ from ..core.redaction import holds_secret
 from .completion import LEAVE, OFFERED, Completer
 from .connection import Kept
 from .console import Console
+from .kafkatools import command_instead
 from .repl import history, history_file, interrupts
 from .tree import commands, typed
 
@@ -90,7 +91,9 @@ class Shell:
         if words[0] not in OFFERED:
             raise UsageError(
                 f"{words[0]!r} is not a command of the shell",
-                suggest(words[0], (*OFFERED, "help", *LEAVE)) or "`help` lists the commands.",
+                command_instead(words[0])
+                or suggest(words[0], (*OFFERED, "help", *LEAVE))
+                or "`help` lists the commands.",
             )
         return typed(words, self.console, self.kept)
 

@@ -20,11 +20,13 @@ from typer.core import TyperGroup
 
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import UsageError
+from ..render.text import inline
 from .arguments import command_path, normalise
 from .commands import COMMANDS
 from .commands.version import version
 from .console import Console
 from .inorder import InOrder
+from .kafkatools import OPERANDS, ROOT, command_instead, instead, meant
 
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -34,6 +36,7 @@ SETTINGS: dict[str, Any] = {
 }
 
 _NO_NUMBER = re.compile(r"not a valid (int|float)( range)?(?=\.)")
+_NO_COMMAND = re.compile(r"No such command '(?P<word>[^']*)'\.(?P<near>.*)", re.DOTALL)
 NUMBERS = {"int": "not an integer", "float": "not a number"}
 """What typer calls a number -> what a sentence says of a word that is none."""
 
@@ -111,13 +114,14 @@ def typed(arguments: Sequence[str], console: Console, kept: object = None) -> in
     """Run one command line; the exit code of a wrong one is 1. kept: what a shell hands to the
     commands that are typed in it."""
     command = commands()
-    try:
-        result = command.main(
-            normalise(arguments, command), "kafkaform", standalone_mode=False, obj=kept
-        )
-    except typer.TyperException as error:
-        return _usage(console, error, command_path(arguments, command))
-    return result if isinstance(result, int) else 0
+    codes = []
+    for words in meant(normalise(arguments, command), command):
+        try:
+            result = command.main(words, "kafkaform", standalone_mode=False, obj=kept)
+        except typer.TyperException as error:
+            return _usage(console, error, command_path(words, command))
+        codes.append(result if isinstance(result, int) else 0)
+    return max(codes)
 
 
 @cache
@@ -129,11 +133,29 @@ def commands() -> TyperGroup:
 
 
 def _usage(console: Console, error: typer.TyperException, path: str) -> int:
-    text = error.format_message()
+    text, context = error.format_message(), getattr(error, "ctx", None)
+    if context is not None:
+        path = context.command_path
     if text.startswith("Usage: "):  # nothing but a group was named, so its help is the answer
         console.note(text)
         return 1
     text = _NO_NUMBER.sub(lambda match: NUMBERS[match[1]], text)
-    advice = f"`{path} --help` explains the command."
+    told = _meant_instead(error, text, path)
+    if told:
+        flag = getattr(error, "option_name", None)
+        text = f"`{path}` has no option {inline(flag)}" if flag else text.partition(" Did you")[0]
+    advice = told or f"`{path} --help` explains the command."
     console.diagnostics((Diagnostic(Severity.ERROR, text, advice=advice),))
     return 1
+
+
+def _meant_instead(error: typer.TyperException, text: str, path: str) -> str | None:
+    """What to type in place of an option or a command of Kafka's own tools."""
+    flag, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if text.startswith("No such option") and flag is not None and context is not None:
+        return instead(flag, context.command, path)
+    if text.startswith("Got unexpected extra argument"):
+        return OPERANDS.get(path)
+    match = _NO_COMMAND.fullmatch(text)
+    near = match is not None and match["near"] and path != ROOT  # what typer suggests fits there
+    return None if match is None or near else command_instead(match["word"])

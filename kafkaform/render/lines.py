@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import TypeAlias
 
@@ -346,9 +346,17 @@ def _recorded_text(item: PathChange) -> str:
 
 
 def _evidence(change: Change) -> str:
-    tally = Counter((step.request.name, step.evidence) for step in change.steps)
-    parts = (
-        f"{inline(name)}{'' if number == 1 else f' x{number}'} ({CHECKED[evidence]})"
-        for (name, evidence), number in tally.items()
-    )
-    return ", ".join(parts)
+    tally = Counter(step.request.name for step in change.steps)
+    names = (f"{inline(name)}{'' if n == 1 else f' x{n}'}" for name, n in tally.items())
+    how = evidence_text([(step.request.name, step.evidence) for step in change.steps])
+    return f"{', '.join(names)} ({how})"
+
+
+def evidence_text(requests: Sequence[tuple[str, Evidence]]) -> str:
+    """How one change is checked beforehand: as well as its weakest request, which is named if
+    others are checked better. requests: name and evidence of each, at least one."""
+    weakest = max((evidence for _, evidence in requests), key=tuple(Evidence).index)
+    weak = dict.fromkeys(name for name, evidence in requests if evidence is weakest)
+    if all(evidence is weakest for _, evidence in requests):
+        return CHECKED[weakest]
+    return f"{CHECKED[weakest]}: {', '.join(map(inline, weak))} has no dry run"

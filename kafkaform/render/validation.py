@@ -8,7 +8,7 @@ from ..core.change import Change, Evidence, Verdict
 from ..core.dataclass import dataclass
 from ..plan.model import Plan
 from .jsonplan import Data
-from .lines import CHECKED
+from .lines import evidence_text
 from .stream import resource
 from .text import inline
 
@@ -20,29 +20,34 @@ _STRENGTH = tuple(Evidence)
 @dataclass(frozen=True, slots=True)
 class Checked:
     """One change that sends something. evidence: of its weakest step; None if one of its steps
-    waits for others; fault: why the change was refused, or empty."""
+    waits for others; fault: why the change was refused, or empty; how: the evidence in words."""
 
     change: Change
     evidence: Evidence | None
     fault: str = ""
+    how: str = WAITS
 
     @property
     def text(self) -> str:
         if self.fault:
             return f"{REFUSED}: {self.fault}"
-        return CHECKED[self.evidence] if self.evidence is not None else WAITS
+        return self.how
 
 
 def checked(plan: Plan, verdicts: Mapping[str, Verdict]) -> Iterator[Checked]:
     """Each change that sends something, in the plan's order. verdicts: by step id."""
     for change in plan.effective:
-        found = [verdicts[step.id] for step in change.steps if step.id in verdicts]
+        asked = [step for step in change.steps if step.id in verdicts]
+        found = [verdicts[step.id] for step in asked]
         faults = (verdict.fault.message for verdict in found if verdict.fault is not None)
         fault = next(faults, "")
         if fault or (change.steps and len(found) < len(change.steps)):
             yield Checked(change, None, fault)
         elif change.steps:
-            yield Checked(change, max((v.evidence for v in found), key=_STRENGTH.index))
+            weakest = max((v.evidence for v in found), key=_STRENGTH.index)
+            names = (step.request.name for step in asked)
+            how = evidence_text(list(zip(names, (v.evidence for v in found), strict=True)))
+            yield Checked(change, weakest, how=how)
 
 
 def validation_text(plan: Plan, verdicts: Mapping[str, Verdict]) -> str:

@@ -23,6 +23,7 @@ from .exchange import attempt
 from .faults import fault_of
 from .keys import SEPARATOR
 from .quota_levels import CLIENT_ID, USER
+from .quotas import DEFAULT
 from .wire import cluster as cluster_wire
 from .wire import describe as wire
 from .wire.describe import BrokerRow, ResourceRow, TopicRow
@@ -246,7 +247,8 @@ def _acls(source: Source, wanted: Wanted) -> dict[str, Value]:
 
 
 def _quotas(source: Source, wanted: Wanted) -> dict[str, Value]:
-    """fields: entity part -> glob for its name; the default part fits `default` only."""
+    """fields: entity part -> glob for its name; the default part fits `default`, and an empty name
+    (KIP-248) fits nothing else."""
     sweep = _swept(source, "kafka_quota")
     rows = sorted(sweep.items, key=_by_fields)
     return {
@@ -264,7 +266,10 @@ def _quotas(source: Source, wanted: Wanted) -> dict[str, Value]:
 
 
 def _fits(entity: Mapping[str, str | None], part: str, glob: str) -> bool:
-    return part in entity and fnmatchcase(entity[part] or "default", glob)
+    if part not in entity:
+        return False
+    name = entity[part]
+    return fnmatchcase(name, glob) if name is not None else not glob or fnmatchcase(DEFAULT, glob)
 
 
 def quota_source(entity: Mapping[str, str | None]) -> str:

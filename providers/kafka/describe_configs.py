@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap, Value
 
+from .broker_keys import broker_keys, find
+from .config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
 from .describe_source import TOPICS_HIDDEN, Source, Wanted, told, unread
 from .faults import fault_of
 from .wire import describe as wire
@@ -46,15 +49,41 @@ OWN: Mapping[str, str] = {
 default of brokers is set there."""
 
 
+KNOWN: Mapping[str, Callable[[], Collection[str]]] = {
+    "topics": lambda: TOPIC_KEYS,
+    "brokers": broker_keys,
+    "groups": lambda: GROUP_KEYS,
+    "client-metrics": lambda: METRICS_KEYS,
+}
+"""What is typed -> the configs of such a thing in Kafka 4.3."""
+
+_GLOB = re.compile(r"[*?\[]")
+
+
 def configs(source: Source, wanted: Wanted) -> dict[str, Value]:
+    """Asked by name where only names are wanted (KIP-133): a broker has hundreds of configs."""
     names, hidden = _entities(source, wanted)
-    found = config_rows(source, wanted.entity_type, names)
+    keys = None if not wanted.keys or any(map(_GLOB.search, wanted.keys)) else wanted.keys
+    found = config_rows(source, wanted.entity_type, names, keys)
     return {
         "entity_type": wanted.entity_type,
-        "entities": tuple(_entity(name, found[name]) for name in names),
+        "entities": tuple(_entity(name, found[name], wanted.keys) for name in names),
         "complete": hidden is None,
         "hidden": hidden,
     }
+
+
+def unknown(document: FrozenMap, keys: Sequence[str]) -> tuple[str, ...]:
+    """Those of these names and globs that are no config of Kafka's, nor of what is described."""
+    kind = document["entity_type"]
+    there = {row["name"] for entity in document["entities"] for row in entity["configs"]}
+    known = there.union(KNOWN[kind]())
+    return tuple(
+        key
+        for key in keys
+        if not any(fnmatchcase(name, key) for name in known)
+        and not (kind == "brokers" and find(key))
+    )
 
 
 def own(document: FrozenMap) -> FrozenMap:
@@ -120,9 +149,9 @@ _LISTED: Mapping[str, Callable[[Source], tuple[tuple[str, ...], str | None]]] = 
 
 
 def config_rows(
-    source: Source, entity_type: str, names: Sequence[str]
+    source: Source, entity_type: str, names: Sequence[str], keys: Sequence[str] | None = None
 ) -> Mapping[str, ResourceRow | Fault]:
-    """A broker is asked for its own configs, any broker for all others."""
+    """A broker is asked for its own configs, any broker for all others. keys: only these."""
     found: dict[str, ResourceRow | Fault] = {}
     there = source.context.facts.nodes
     if entity_type == "brokers":
@@ -131,7 +160,7 @@ def config_rows(
     for some, node in _asked(entity_type, names):
         answer = source.ask(
             "DescribeConfigs",
-            partial(wire.configs, node=node),
+            partial(wire.configs, node=node, keys=keys),
             ENTITY_TYPES[entity_type],
             some,
             node=node,
@@ -162,11 +191,14 @@ def _left_out() -> Fault:
     return Fault("NO_ANSWER", "the broker left it out of its answer", FaultClass.DEFINITE)
 
 
-def _entity(name: str, row: ResourceRow | Fault) -> FrozenMap:
+def _entity(name: str, row: ResourceRow | Fault, keys: Sequence[str] = ()) -> FrozenMap:
     fault = row if isinstance(row, Fault) else None
     if isinstance(row, ResourceRow) and row.code:
         fault = fault_of("DescribeConfigs", row.code, name, row.message)
-    configs = () if isinstance(row, Fault) else row.configs
+    told_rows = () if isinstance(row, Fault) else row.configs
+    configs = [
+        row for row in told_rows if not keys or any(fnmatchcase(row.name, key) for key in keys)
+    ]
     return FrozenMap(
         name=name,
         default=not name,

@@ -21,7 +21,8 @@ TOPICS_HIDDEN = "Kafka leaves out topics that this principal may not describe"
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """name: a glob; exact: names typed out, which must be there; partitions, sizes: ask for
-    these too; entity_type and default: of configs; fields: what an ACL or a quota must have."""
+    these too; entity_type and default: of configs; keys: names or globs of configs, none for all;
+    fields: what an ACL or a quota must have."""
 
     name: str = "*"
     exact: tuple[str, ...] = ()
@@ -29,6 +30,7 @@ class Wanted:
     sizes: bool = False
     entity_type: str = "topics"
     default: bool = False
+    keys: tuple[str, ...] = ()
     fields: FrozenMap = FrozenMap()
 
 

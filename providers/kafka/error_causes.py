@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 _BUSY = "the controller is busy, or another one takes over"
 _DOWN = "a broker is down or restarts"
-_GONE = "it was deleted or recreated since the plan"
+_GONE = "somebody deleted or recreated it"
 _NO_RIGHT = "no ACL allows it to this principal, or one denies it"
 _NO_TOKENS = "the login was made with a delegation token"
 _MOVING = "another tool, or an earlier run, moves replicas"
@@ -14,7 +14,7 @@ _OLD = "the brokers run an older version"
 
 CAUSES: Mapping[int, str] = {
     -1: "a bug or a broken disk of the broker",
-    3: _GONE,
+    3: "a misspelt name, or somebody deleted it",
     5: _DOWN,
     7: _BUSY,
     8: _DOWN,
@@ -26,7 +26,7 @@ CAUSES: Mapping[int, str] = {
     34: "a listener without SASL, or a proxy before it",
     35: _OLD,
     36: "somebody else created it, or an application that creates topics by itself",
-    37: "the topic got partitions since the plan",
+    37: "somebody else added partitions",
     38: "brokers are down or fenced, or there are fewer than wanted",
     39: "a broker of the assignment is down, fenced or gone",
     40: "a misspelt key, or a value that this broker version does not take",

@@ -11,6 +11,7 @@ from kafkaform.cli.brackets import Pair, keys, pairs
 from kafkaform.cli.tree import commands
 from kafkaform.core.errors import UsageError
 
+from ..conftest import Broker
 from ..logins import Login
 from .bare import Bare
 from .folder import Folder
@@ -72,6 +73,12 @@ def test_names_to_delete() -> None:
 
 
 @pytest.fixture
+def broker(exclusive_broker: Broker) -> Broker:
+    """Brokers, the cluster and default entities have one set of configs and limits."""
+    return exclusive_broker
+
+
+@pytest.fixture
 def orders(bare: Bare) -> tuple[Bare, str]:
     """A topic that nothing manages, and its name."""
     bare.folder.create("orders", partitions=2)
@@ -115,6 +122,16 @@ def test_nothing_is_owned_afterwards(orders: tuple[Bare, str]) -> None:
     bare.done("alter", "topic", name, APPROVED, "--delete-config", "retention.ms")
     assert len({r["body"]["lineage"] for r in bare.records("intent")}) == 1
     assert len(bare.records("run_end")) == 2
+
+
+def test_a_state_file_is_not_ignored(orders: tuple[Bare, str]) -> None:
+    """Without a configuration the log has a place of its own, which the message names."""
+    bare, name = orders
+    line = ("alter", "topic", name, APPROVED, "--add-config", "retention.ms=6000")
+    said = bare.fails(1, *line, "--state", "mine.json")
+    assert "--state goes with the configuration of a folder" in said
+    assert bare.folder.broker.cluster_id in said
+    assert bare.folder.config("orders")["retention.ms"] == "604800000"
 
 
 def test_what_is_not_set_is_said(orders: tuple[Bare, str]) -> None:
@@ -243,6 +260,54 @@ def test_preferred_leaders(orders: tuple[Bare, str]) -> None:
     assert f'no topic "{name}x"' in missing
 
 
+# ── nothing is sent ─────────────────────────────────────────────────────────────────────
+
+
+def test_a_dry_run_shows_the_plan_and_how_it_was_checked(orders: tuple[Bare, str]) -> None:
+    """--validate sends nothing, takes no lock and writes no file, whatever else is given."""
+    bare, name = orders
+    line = ["alter", "topic", name, "--add-config", "retention.ms=6000", "--validate"]
+    for more in ([], [APPROVED]):
+        said = bare.done(*line, *more)
+        assert "IncrementalAlterConfigs (checked by the broker)" in said.out
+        assert f'Dry run:\n  kafka_topic.alter["{name}"]: checked by the broker' in said.out
+        assert "Nothing was sent." in said.err and "CONFIGS FOR" not in said.out
+    assert not bare.home.exists()
+    assert bare.folder.config("orders")["retention.ms"] == "604800000"
+    events = bare.done(*line, "--json").lines
+    (event,) = [item for item in events if item["type"] == "validation"]
+    assert event["validation"]["evidence"] == "remote"
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "told"),
+    [
+        (0, ["--delete-config", "retention.ms"], "Nothing is to be changed."),
+        (8, ["--add-config", "retention.mss=1"], 'Did you mean "retention.ms"?'),
+        (1, ["--add-config", "remote.storage.enable=true"], "was refused in the dry run"),
+    ],
+)
+def test_what_a_dry_run_ends_with(
+    orders: tuple[Bare, str], code: int, arguments: list[str], told: str
+) -> None:
+    """As an apply would end before it sends: blocked, refused by the broker, or nothing to do."""
+    bare, name = orders
+    said = bare.run("alter", "topic", name, "--validate", *arguments)
+    assert said.code == code
+    assert told in said.text
+
+
+def test_a_dry_run_of_other_plans(folder: Folder) -> None:
+    """It goes for every `alter`, in a folder too, whose state and log stay as they are."""
+    folder.create("a")
+    with folder.untouched():
+        said = folder.done("alter", "topic", f"{folder.prefix}a", "--elect-preferred", "--validate")
+        assert "Nothing is to be changed." in said.text
+        limit = ("--add-config", "producer_byte_rate=1000", "--validate")
+        said = folder.done("alter", "user", f"{folder.prefix}u", *limit)
+        assert "Plan: 1 to add" in said.text and "checked by the broker" in said.text
+
+
 # ── limits, users, brokers, the rest ────────────────────────────────────────────────────
 
 
@@ -273,6 +338,56 @@ def test_limits_of_users_and_clients(bare: Bare) -> None:
     for form in forms[1:]:
         bare.done("alter", *form, APPROVED, "--delete-config", limit)
     assert bare.document("quotas", "--user", user)["quotas"] == []
+
+
+def test_an_empty_name_is_the_default_entity(bare: Bare) -> None:
+    """KIP-248: `alter user ''` and `--entity-default` are one entity, and so are empty client
+    ids; what has no default has no empty name."""
+    limit = ("--add-config", "request_percentage=77", "--validate")
+    for words, key in (
+        (["user", ""], "user"),
+        (["user", "--entity-default"], "user"),
+        (["client", ""], "client-id"),
+        (["ip", "", "--add-config", "connection_creation_rate=9", "--validate"], "ip"),
+        (["user", "", "--client-id", ""], "user|client-id"),
+        (["user", "u", "--client-id="], "user=u|client-id"),
+        (["--entity-type=users", "--entity-name=", "--alter"], "user"),
+    ):
+        more = () if "--validate" in words else limit
+        assert f'kafka_quota.alter["{key}"]' in bare.done("alter", *words, *more).out
+    said = bare.done("alter", "broker", "", "--add-config", "log.cleaner.threads=2", "--validate")
+    assert 'kafka_cluster_config.alter["default"]' in said.out
+    for entity in ("topic", "group", "client-metrics"):
+        said_no = bare.fails(1, "alter", entity, "", "--add-config", "a=1")
+        assert f"no {entity} has an empty name" in said_no
+    assert "empty name" in bare.fails(1, "alter", "topic", "", "--elect-preferred")
+
+
+def test_the_default_entity_is_altered_and_told_alone(bare: Bare) -> None:
+    """What is described afterwards is the default, and no user of that name."""
+    key, user = "controller_mutation_rate", f"{bare.folder.prefix}u"
+    try:
+        bare.done("alter", "user", user, "--client-id=x", APPROVED, "--add-config", f"{key}=7000")
+        said = bare.done(
+            "alter", "user", user, "--client-id=", APPROVED, "--add-config", f"{key}=9000"
+        )
+        assert f'user "{user}", client-id default' in said.out
+    finally:
+        for client in ("x", ""):
+            bare.done(
+                "alter", "user", user, f"--client-id={client}", APPROVED, "--delete-config", key
+            )
+
+
+def test_kafkas_own_options(orders: tuple[Bare, str]) -> None:
+    """`kafkaform alter` with the options of kafka-configs.sh changes the same object."""
+    bare, name = orders
+    said = bare.done(
+        "alter", "--alter", "--entity-type", "topics", "--entity-name", name, "--force",
+        "--add-config", "retention.ms=6000",
+    )  # fmt: skip
+    assert "1 changed" in said.text
+    assert bare.folder.config("orders")["retention.ms"] == "6000"
 
 
 def test_a_password_comes_from_the_environment(bare: Bare) -> None:

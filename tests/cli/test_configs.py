@@ -72,10 +72,19 @@ def test_wrong_words_are_corrected(folder: Folder) -> None:
         (("broker", "9", "num.partitions"), "The live brokers are 1."),
         (("topic", f"{folder.prefix}none", "retention.ms"), "cannot be read"),
         (("group", "g"), "`group NAME KEY`"),
+        (("topic", "", "retention.ms"), "no topic has an empty name"),
+        (("broker", "1", ""), "does not say which config"),
     ):
         said = folder.run("explain", "config", *words)
         assert said.code == 1
         assert advice in said.text
+
+
+def test_an_empty_broker_is_all_of_them(folder: Folder) -> None:
+    """As in KIP-248: the levels are those of the cluster's default."""
+    asked = ("explain", "config", "--json")
+    named = folder.done(*asked, "broker", "", "log.cleaner.threads").lines
+    assert named == folder.done(*asked, "cluster", "log.cleaner.threads").lines
 
 
 def test_who_may_not_see_configs_is_told_the_right(folder: Folder, stranger: Login) -> None:

@@ -291,6 +291,12 @@ def test_flags_and_a_provider_block_exclude_each_other(here: Here) -> None:
     assert "Give one of them" in said
 
 
+def test_an_empty_address_is_not_the_folders_cluster(folder: Folder) -> None:
+    """A variable of a script that is not set must not lead to another cluster than was meant."""
+    for line in (("describe", "topics"), ("alter", "topic", "t", "--add-config", "a=1")):
+        assert "is not HOST:PORT" in folder.fails(1, *line, "--bootstrap-server", "")
+
+
 def test_a_file_that_is_not_there(here: Here) -> None:
     """It is named."""
     assert "nope.properties" in here.fails("describe", "topics", "--command-config=nope.properties")

@@ -14,7 +14,9 @@ from kafkaform.render import access
 from kafkaform.render.documents import fitted, lines, size
 from kafkaform.render.text import wrapped
 from kafkaform_providers.kafka.describe import DESCRIBED, quota_source
+from kafkaform_providers.kafka.wire import describe as wire
 
+from ..conftest import Broker
 from ..logins import Login
 from .bare import Bare
 from .folder import Folder
@@ -168,6 +170,12 @@ def test_every_kind_is_a_command() -> None:
 # ── a real cluster ──────────────────────────────────────────────────────────────────────
 
 
+@pytest.fixture
+def broker(exclusive_broker: Broker) -> Broker:
+    """Some describe what a cluster has once, and some all that it has."""
+    return exclusive_broker
+
+
 def test_topics(bare: Bare) -> None:
     """Filtered by a glob, with partitions and sizes; the same as JSON."""
     bare.folder.create("a", partitions=2)
@@ -187,8 +195,10 @@ def test_topics(bare: Bare) -> None:
 
 
 def test_a_topic_that_is_not_there(bare: Bare) -> None:
-    """By name it is an error, not an empty list."""
-    assert "does not exist" in bare.fails(1, "describe", "topics", f"{bare.folder.prefix}no")
+    """By name it is an error, not an empty list; nobody has planned anything."""
+    said = bare.fails(1, "describe", "topics", f"{bare.folder.prefix}no")
+    assert "does not exist" in said
+    assert "plan" not in said
 
 
 def test_a_user_without_rights_is_told_so(bare: Bare, stranger: Login) -> None:
@@ -221,6 +231,81 @@ def test_configs_of_a_topic(bare: Bare) -> None:
     said = bare.folder.done("describe", "configs", "--entity-name", name).out
     assert f"CONFIGS FOR TOPIC {name}" in said
     assert "retention.ms  = 6000" in said
+
+
+def test_configs_are_asked_for_by_name(bare: Bare) -> None:
+    """KIP-133: those that are named, in one request for each name or glob, and no others; a name
+    that nothing has is an error, beside what was found."""
+    bare.folder.create("a")
+    one = f"--entity-name={bare.folder.prefix}a"
+    for keys, found in (
+        (["segment.ms", "retention.ms"], ["retention.ms", "segment.ms"]),
+        (["retention.*"], ["retention.bytes", "retention.ms"]),
+    ):
+        (entity,) = bare.document("configs", *keys, one)["entities"]
+        assert [item["name"] for item in entity["configs"]] == found
+    said = bare.run("describe", "configs", "retention.ms", "retension.ms", one)
+    assert said.code == 1 and "retention.ms  = 604800000" in said.out
+    assert "no config retension.ms" in said.text and 'Did you mean "retention.ms"?' in said.text
+    topic = bare.fails(1, "describe", "configs", f"{bare.folder.prefix}a")
+    assert f"is named with a flag: --entity-name {bare.folder.prefix}a" in topic
+    assert "CONFIGS FOR" not in topic
+
+
+def test_only_named_configs_travel(bare: Bare, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names stand in the request, so that a broker's hundreds of configs stay where they
+    are."""
+    asked: list[Any] = []
+    real = wire.configs
+
+    def configs(*arguments: Any, keys: Any = None, **named: Any) -> Any:
+        asked.append(keys)
+        answer = real(*arguments, keys=keys, **named)
+        assert [row.name for one in answer.values() for row in one.configs] == ["node.id"]
+        return answer
+
+    monkeypatch.setattr(wire, "configs", configs)
+    bare.document("configs", "node.id", "--entity-type=brokers", "--entity-name=1")
+    assert asked == [("node.id",)]
+
+
+def test_a_config_that_is_not_set_is_no_unknown_one(bare: Bare) -> None:
+    """The default of all brokers has few of the configs that Kafka knows; a listener's prefix
+    makes no unknown one."""
+    for key in ("log.cleaner.threads", "listener.name.internal.ssl.keystore.type"):
+        line = ("configs", key, "--entity-type=brokers", "--entity-default")
+        (entity,) = bare.document(*line)["entities"]
+        assert (entity["default"], entity["configs"]) == (True, [])
+
+
+def test_an_empty_name_is_the_default(bare: Bare) -> None:
+    """KIP-248's empty name: the configs of all brokers, and limits of the default entity, which a
+    client of the name "default" does not share."""
+    line = ("configs", "--entity-type=brokers")
+    named, flag = (bare.document(*line, way) for way in ("--entity-name=", "--entity-default"))
+    assert named == flag
+    user, key = f"{bare.folder.prefix}u", "request_percentage"
+    for client in ("", "default"):
+        alter = ("alter", "user", user, f"--client-id={client}", "--auto-approve")
+        bare.done(*alter, "--add-config", f"{key}=99")
+    try:
+        for client, found in (("", [None]), ("default", [None, "default"])):
+            quotas = bare.document("quotas", "--user", user, f"--client-id={client}")["quotas"]
+            assert sorted((q["entity"]["client-id"] for q in quotas), key=str) == found
+    finally:
+        for client in ("", "default"):
+            alter = ("alter", "user", user, f"--client-id={client}", "--auto-approve")
+            bare.done(*alter, "--delete-config", key)
+
+
+def test_kafkas_own_options(bare: Bare) -> None:
+    """`describe --entity-type` is `describe configs`; users have limits and credentials."""
+    bare.folder.create("a")
+    name = f"{bare.folder.prefix}a"
+    said = bare.done("describe", "--describe", "--entity-type", "topics", "--entity-name", name)
+    assert f"CONFIGS FOR TOPIC {name}" in said.out
+    said = bare.done("describe", "--entity-type", "users", "--entity-name", "ci")
+    assert "quotas." in said.out and "1 user with SCRAM credentials." in said.out
 
 
 def test_configs_of_brokers(bare: Bare) -> None:
@@ -260,11 +345,17 @@ def test_a_broker_that_is_not_there(bare: Bare, name: str) -> None:
         ("configs --entity-type=topic", 'Did you mean "topics"?'),
         ("configs --entity-type=users", "kafkaform describe users"),
         ("configs --entity-default", "--entity-type brokers"),
+        ("configs --entity-name=", "--entity-type brokers"),
+        ("configs --entity-name=a --name=b", "--name chooses among all topics"),
+        ("configs --entity-type=brokers --entity-default --name=1", "--name chooses among all"),
+        ("configs --entity-type=brokers --entity-default --entity-name=1", "in the place of"),
+        ("topics a --bootstrap-server=", "is not HOST:PORT"),
         ("topic", "No such command"),
     ],
 )
 def test_wrong_lines(bare: Bare, line: str, told: str) -> None:
     """They are answered before a connection is tried."""
+    bare.folder.connect(bootstrap="127.0.0.1:1")
     assert told in bare.folder.fails(1, "describe", *line.split())
 
 

@@ -16,6 +16,8 @@ from .folder import Folder
         (["--user", "ci"], "--user and --client-id go together"),
         (["--client-id", "app"], "--user and --client-id go together"),
         ([], "nobody is asked about"),
+        (["--user", "", "--client-id", "app"], "kafkaform describe quotas --user ''"),
+        (["--ip", ""], "--ip is empty"),
     ],
 )
 def test_who_is_asked_about_must_be_clear(folder: Folder, arguments: list[str], says: str) -> None:

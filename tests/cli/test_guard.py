@@ -320,6 +320,9 @@ def test_explain_says_what_it_does_not_know(acls: Acls) -> None:
         (("--topic", "a", "--operation", "Raed"), 'Did you mean "Read"'),
         (("--cluster", "--operation", "Read"), "never asked of a Cluster"),
         (("--topic", "a", "--principal", "app"), "Write User:app."),
+        (("--topic", "a", "--principal", ""), "Write User:NAME."),
+        (("--topic", "a", "--principal", "User:"), "is no principal"),
+        (("--topic", ""), "--topic is empty"),
         (("--topic", "a", "--host", "kafka.example.com"), "is not an IP address"),
     ],
 )

@@ -63,6 +63,8 @@ def test_a_script(bare: Bare) -> None:
         ("nope", "'nope' is not a command of the shell"),
         ("decsribe", 'Did you mean "describe"?'),
         ("apply", "'apply' is not a command of the shell"),
+        ("configs", "`kafkaform describe configs` shows configs"),
+        ("describe --zookeeper x", "ZooKeeper is gone"),
         ("describe nope", "No such command 'nope'"),
         ("describe topics --nope", "No such option"),
         ('describe "x', "No closing quotation"),
@@ -79,11 +81,18 @@ def test_errors_do_not_end_it(bare: Bare, line: str, told: str) -> None:
 
 
 def test_it_only_reads_unless_told_otherwise(bare: Bare) -> None:
-    """--allow-apply lets alter change things; without it nothing is sent."""
+    """--allow-apply lets alter change things; without it the plan is shown, and nothing is sent or
+    written."""
     bare.folder.create("a")
     line = f"alter topic {bare.folder.prefix}a --auto-approve --add-config retention.ms=6000\n"
     said = script(bare, line)
-    assert "this shell only reads" in said.err
+    assert "this shell only reads; nothing was sent" in said.err
+    assert said.code == 1
+    assert '+ "retention.ms" = "6000"' in said.out and "1 to change" in said.out
+    said = script(bare, line.replace("\n", " --validate\n"))
+    assert said.code == 0, said.text
+    assert "checked by the broker" in said.out and "only reads" not in said.err
+    assert not (bare.home / "kafkaform" / "clusters").exists()
     assert bare.folder.config("a")["retention.ms"] == "604800000"
     said = script(bare, line, "--allow-apply")
     assert said.code == 0, said.text
@@ -184,6 +193,17 @@ def test_an_alter_asks_in_the_shell(bare: Bare) -> None:
         ("describe ", "t", ["topics "]),
         ("describe configs ", "--entity-d", ["--entity-default "]),
         ("describe configs --entity-type ", "b", ["brokers "]),
+        ("describe configs ", "retention.m", ["retention.ms "]),
+        (
+            "describe configs --entity-type groups ",
+            "consumer.h",
+            ["consumer.heartbeat.interval.ms "],
+        ),
+        ("describe configs --entity-type brokers ", "node", ["node.id "]),
+        ("alter topic x ", "--val", ["--validate "]),
+        ("describe ", "--entity-t", ["--entity-type "]),
+        ("alter --entity-type topics ", "--add", ["--add-config "]),
+        ("alter --entity-type ", "ip", ["ips "]),
         ("alter topic x --add-config ", "retention.m", ["retention.ms="]),
         ("alter user x --delete-config ", "SCRAM", ["SCRAM-SHA-256 ", "SCRAM-SHA-512 "]),
         ("help ", "des", ["describe "]),
@@ -219,6 +239,8 @@ def test_what_is_offered(before: str, text: str, offered: list[str]) -> None:
         ("alter ip ", "", ["10.0.0.1"]),
         ("alter group ", "", ["billing"]),
         ("alter client-metrics ", "", ["latency"]),
+        ("alter --entity-type groups --entity-name ", "", ["billing"]),
+        ("describe --entity-type clients --entity-name ", "", ["loader"]),
         ("explain access --principal ", "", ["User:app", "User:limited", "User:reader"]),
         ("explain access --group ", "", ["billing"]),
         ("explain access --topic ", "", ["orders"]),

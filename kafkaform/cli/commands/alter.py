@@ -19,7 +19,7 @@ from ...plan.model import Options, Plan
 from ...render.documents import lines
 from ...render.text import inline, json_line
 from ..altering import make_plan, workspace
-from ..amendments import Wanted, wanted_of
+from ..amendments import Wanted, entity_names, wanted_of
 from ..applying import apply
 from ..bundles import takes
 from ..connection import Connection, Way, connects
@@ -27,12 +27,16 @@ from ..electing import electing, electing_plan
 from ..flags import AutoApprove, Input, Json, LockTimeout, Quiet, StateFile
 from ..inorder import InOrder
 from ..moving import cancelling, cancelling_plan
+from ..rehearsal import rehearse
 from ..scene import Ask, Scene
 from ..screen import screen
 from ..stores import seconds_of
 from .describe import described, terminal_width
 
 app = typer.Typer(help="Change what no block manages.", no_args_is_help=True)
+READS = "this shell only reads; nothing was sent"
+VALIDATED = "Nothing was sent. Without --validate you are asked, and it is applied."
+IDLE = "Nothing is to be changed."
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME")]
 Add = Annotated[
@@ -44,6 +48,9 @@ Default = Annotated[bool, typer.Option("--entity-default", help="The default ins
 CancelMove = Annotated[
     bool, typer.Option("--cancel-move", help="Stop the move that runs; replicas stay.")
 ]
+Validate = Annotated[
+    bool, typer.Option("--validate", help="Only show the plan and its dry run; send nothing.")
+]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until brokers show it.")]
 
 
@@ -52,6 +59,7 @@ class Doing:
     """How an `alter` shall be carried out, as its flags say."""
 
     auto_approve: bool
+    validate: bool
     wait: bool
     state: str | None
     lock_timeout: float
@@ -62,6 +70,7 @@ class Doing:
 
 def _doing(
     auto_approve: AutoApprove = False,
+    validate: Validate = False,
     no_wait: NoWait = False,
     state: StateFile = None,
     lock_timeout: LockTimeout = "0s",
@@ -71,7 +80,7 @@ def _doing(
 ) -> Doing:
     """What the flags mean. Raises UsageError."""
     seconds = seconds_of(lock_timeout, "--lock-timeout")
-    return Doing(auto_approve, not no_wait, state, seconds, json, quiet, input)
+    return Doing(auto_approve, validate, not no_wait, state, seconds, json, quiet, input)
 
 
 carries_out = takes("doing", _doing)
@@ -125,7 +134,7 @@ def topic(
 
     Topics are never created or deleted.
     """
-    names = tuple(name for name in edit.names if name is not None)
+    names = tuple(name for name in entity_names("topic", edit.names) if name is not None)
     if elect_preferred:
         wanted = electing(names, bool(edit.add or edit.delete or cancel_move))
     elif cancel_move:
@@ -208,36 +217,34 @@ def client_metrics(way: Way, doing: Doing, edit: Edit) -> None:
 def _client(name: str | None, default: bool) -> tuple[bool, str | None]:
     if default and name is not None:
         raise UsageError("--client-default stands in the place of --client-id", "Give one of them.")
-    return default or name is not None, name
+    return default or name is not None, name or None
 
 
 def _alter(way: Way, doing: Doing, wanted: Wanted) -> None:
-    """Plan, ask, apply, verify, and describe what is there then. Raises the error that the exit
-    code stands for."""
+    """Plan, ask, apply, verify, and describe what is there then; or plan alone. Raises the error
+    that the exit code stands for."""
     console = replace(way.console, interactive=way.console.interactive and doing.input)
-    _refuse_reading(way)
     found = way.connection()
-    make = _maker(wanted)
     with way.session() as session:
         cluster_id = session.facts.scope_id
+    sends = not doing.validate and (way.kept is None or way.kept.writes)
     with screen(console, json=doing.json, quiet=doing.quiet, command="alter") as shown:
-        ask = Ask(
-            Options(),
-            how="auto_approve" if doing.auto_approve else None,
-            wait=doing.wait,
-            lock_timeout=doing.lock_timeout,
-            command="alter",
-            instance=found.instance,
-            make=lambda scene: make(scene, found, wanted),
-        )
-        done = apply(workspace(found, cluster_id, doing.state), ask, shown)
+        space = workspace(found, cluster_id, doing.state, keep=sends)
+        ask = _ask(doing, found, wanted)
+        if not sends:
+            plan = rehearse(space, ask, shown, validate=doing.validate)
+            if not doing.validate:
+                raise UsageError(READS, "Begin it with --allow-apply to change things.")
+            shown.note(VALIDATED if plan.effective else IDLE)
+            return
+        done = apply(space, ask, shown)
         if done.report is not None:
             shown.result(done.report, done.run)
             error = done.report.error(ask.again)
             if error is not None:
                 raise error
         else:
-            shown.note("Nothing is to be changed.")
+            shown.note(IDLE)
     with way.session() as session:
         for kind, what in _documents(wanted):
             document = described(session, kind, what)
@@ -245,6 +252,19 @@ def _alter(way: Way, doing: Doing, wanted: Wanted) -> None:
                 console.out(json_line(document))
             else:
                 console.lines(["", *_told(document, terminal_width(console))])
+
+
+def _ask(doing: Doing, found: Connection, wanted: Wanted) -> Ask:
+    make = _maker(wanted)
+    return Ask(
+        Options(),
+        how="auto_approve" if doing.auto_approve else None,
+        wait=doing.wait,
+        lock_timeout=doing.lock_timeout,
+        command="alter",
+        instance=found.instance,
+        make=lambda scene: make(scene, found, wanted),
+    )
 
 
 def _told(document: FrozenMap, width: int | None) -> list[str]:
@@ -269,12 +289,6 @@ def _maker(wanted: Wanted) -> Callable[[Scene, Connection, Wanted], Plan]:
     return cancelling_plan if wanted.cancel_move else make_plan
 
 
-def _refuse_reading(way: Way) -> None:
-    """Raises UsageError in a shell that only reads."""
-    if way.kept is not None and not way.kept.writes:
-        raise UsageError("this shell only reads", "Begin it with --allow-apply to change things.")
-
-
 def _documents(wanted: Wanted) -> list[tuple[str, Described]]:
     """What to describe again: KIP-248 prints the fresh state after an alter."""
     names = tuple(name for name in wanted.names if name is not None)
@@ -291,9 +305,10 @@ def _documents(wanted: Wanted) -> list[tuple[str, Described]]:
         return found
     types = {"topic": "topics", "broker": "brokers", "group": "groups"}
     kind = types.get(wanted.entity, wanted.entity)
-    return [("configs", Described(exact=names, entity_type=kind, default=not names))]
+    named = tuple(name or "" for name in wanted.names)
+    return [("configs", Described(exact=named, entity_type=kind))]
 
 
 def escaped(name: str | None) -> str:
-    """A glob that fits this name alone; the default entity is called so."""
-    return "default" if name is None else glob.escape(name)
+    """A glob that fits this name alone; the default entity has an empty one."""
+    return "" if name is None else glob.escape(name)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import Annotated
 
 import typer
 
 from kafkaform_providers.kafka.describe import describe
-from kafkaform_providers.kafka.describe_configs import ENTITY_TYPES
+from kafkaform_providers.kafka.describe_configs import ENTITY_TYPES, KNOWN, unknown
 from kafkaform_providers.kafka.describe_source import Wanted
 from kafkaform_providers.kafka.session import KafkaSession
 
@@ -17,7 +18,7 @@ from ...core.errors import KafkaformError, UsageError
 from ...core.value import FrozenMap
 from ...provider.contract import Session
 from ...render.documents import lines
-from ...render.text import count, json_line
+from ...render.text import count, inline, json_line
 from ..connection import Way, connects
 from ..console import Console
 from ..inorder import InOrder
@@ -43,6 +44,8 @@ def topics(
     json: Json = False,
 ) -> None:
     """Topics with their partitions, replicas and problems."""
+    if "" in (names or ()):
+        raise UsageError("no topic has an empty name", "`kafkaform describe topics` lists all.")
     wanted = Wanted(name, tuple(names or ()), partitions=partitions, sizes=sizes)
     _show(way, "topics", wanted, json=json)
 
@@ -51,21 +54,26 @@ def topics(
 @connects
 def configs(
     way: Way,
+    keys: Annotated[list[str] | None, typer.Argument(metavar="CONFIG")] = None,
     entity_type: Annotated[
         str, typer.Option("--entity-type", metavar="TYPE", help=", ".join(ENTITY_TYPES) + ".")
     ] = "topics",
     entity_name: Annotated[
-        list[str], typer.Option("--entity-name", metavar="NAME", help="Only this one.")
+        list[str],
+        typer.Option("--entity-name", metavar="NAME", help="Only this one; '' is the default."),
     ] = [],
     entity_default: Annotated[
         bool, typer.Option("--entity-default", help="What holds for all brokers.")
     ] = False,
-    name: Name = "*",
+    name: Annotated[
+        str,
+        typer.Option("--name", metavar="GLOB", help="Only topics, brokers, … whose names fit."),
+    ] = "*",
     json: Json = False,
 ) -> None:
-    """Configs with value and source.
+    """Configs with value and source: all, or those named.
 
-    Defaults are included; the five columns are those of KIP-248.
+    A name may be a glob. Defaults are included; the five columns are those of KIP-248.
     """
     if entity_type not in ENTITY_TYPES:
         raise UsageError(
@@ -74,13 +82,38 @@ def configs(
             or f"It is one of {', '.join(ENTITY_TYPES)}. `kafkaform describe quotas` and "
             "`kafkaform describe users` tell of clients and users.",
         )
-    if entity_default and (entity_name or entity_type != "brokers"):
+    if (entity_default or "" in entity_name) and entity_type != "brokers":
         raise UsageError(
-            "--entity-default goes with --entity-type brokers and without --entity-name",
-            "Only brokers have configs that hold for all of them.",
+            f"--entity-default, or an empty --entity-name, is nothing of {entity_type}",
+            "Only brokers have configs that hold for all of them: --entity-type brokers.",
         )
-    wanted = Wanted(name, tuple(entity_name), entity_type=entity_type, default=entity_default)
+    if entity_default and entity_name:
+        raise UsageError("--entity-default stands in the place of --entity-name", "Give one.")
+    if name != "*" and (entity_default or entity_name):
+        raise UsageError(
+            f"--name chooses among all {entity_type}, and --entity-name or --entity-default has "
+            "chosen already",
+            "Give one of them. Configs are named without a flag: `kafkaform describe configs "
+            "retention.ms --entity-name orders`.",
+        )
+    wanted = Wanted(
+        name,
+        tuple(dict.fromkeys(entity_name)),
+        entity_type=entity_type,
+        default=entity_default,
+        keys=tuple(dict.fromkeys(keys or ())),
+    )
     _show(way, "configs", wanted, json=json)
+
+
+def _refuse_unknown(kind: str, missing: tuple[str, ...]) -> None:
+    """Raises UsageError for names of configs that nothing here has."""
+    if missing:
+        raise UsageError(
+            f"{kind} have no config {', '.join(map(inline, missing))}",
+            suggest(missing[0], KNOWN[kind]())
+            or f"What has configs is named with a flag: --entity-name {shlex.quote(missing[0])}.",
+        )
 
 
 @app.command(cls=InOrder)
@@ -125,7 +158,7 @@ def quotas(
 ) -> None:
     """Client quotas, and the level that each belongs to.
 
-    `default` stands for the default entity of a kind.
+    `default`, or an empty name, stands for the default entity of a kind.
     """
     asked = {"user": user, "client-id": client_id, "ip": ip}
     fields = FrozenMap({part: glob for part, glob in asked.items() if glob is not None})
@@ -157,8 +190,12 @@ def cluster(way: Way, json: Json = False) -> None:
 
 
 def _show(way: Way, kind: str, wanted: Wanted, *, json: bool) -> None:
+    """Print the document. Raises KafkaformError for what of it cannot be read, or is not there."""
     with way.session() as session:
         document = described(session, kind, wanted)
+    missing = unknown(document, wanted.keys) if wanted.keys else ()
+    if missing == wanted.keys:
+        _refuse_unknown(wanted.entity_type, missing)
     if json:
         way.console.out(json_line(document))
     else:
@@ -169,6 +206,7 @@ def _show(way: Way, kind: str, wanted: Wanted, *, json: bool) -> None:
             f"the configs of {count(len(unread), 'entity', 'entities')} cannot be read",
             "The answer names the reason for each.",
         )
+    _refuse_unknown(wanted.entity_type, missing)
 
 
 def described(session: Session, kind: str, wanted: Wanted) -> FrozenMap:

@@ -111,6 +111,8 @@ def _resource(names: dict[str, str | None]) -> tuple[str, str]:
         listed = ", ".join(f"--{flag}" for flag in names)
         raise UsageError(f"{flags}: exactly one resource is asked about", f"Give one of {listed}.")
     ((flag, name),) = given.items()
+    if not name:
+        raise UsageError(f"--{flag} is empty", "Name one.")
     return RESOURCES.get(flag, "Cluster"), name
 
 
@@ -128,8 +130,11 @@ def _operations(kind: str, given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _principal(given: str | None) -> str | None:
-    if given is not None and ":" not in given:
-        raise UsageError(f"--principal {given!r} has no type", f"Write User:{given}.")
+    kind, colon, name = (given or "").partition(":")
+    if given is not None and not colon:
+        raise UsageError(f"--principal {given!r} has no type", f"Write User:{given or 'NAME'}.")
+    if given is not None and not (kind and name):
+        raise UsageError(f"--principal {given!r} is no principal", "Write User:NAME.")
     return given
 
 

@@ -54,6 +54,10 @@ def _asked(words: list[str]) -> tuple[str, str, str]:
         )
     if entity == "cluster":
         rest = ["", *rest]
-    if len(rest) != 2:
+    if len(rest) != 2 or not rest[1]:
         raise UsageError(f"explain config {entity} does not say which config", _ADVICE)
+    if entity == "broker" and not rest[0]:
+        entity = "cluster"  # an empty name is the default of all brokers (KIP-248)
+    if not rest[0] and entity != "cluster":
+        raise UsageError(f"no {entity} has an empty name", _ADVICE)
     return entity, rest[0], rest[1]

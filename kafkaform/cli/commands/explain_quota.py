@@ -68,4 +68,10 @@ def _client(user: str | None, client_id: str | None, ip: str | None) -> Client:
         )
     if user is None and ip is None:
         raise UsageError("nobody is asked about", "Give --user and --client-id, or --ip.")
+    if "" in (user, ip):
+        raise UsageError(
+            f"{'--user' if user == '' else '--ip'} is empty, and a client is asked about",
+            "Name a client that has no limit of its own to see the defaults, or type "
+            "`kafkaform describe quotas --user ''`. One without a login is --user ANONYMOUS.",
+        )
     return Client(user, client_id, ip)

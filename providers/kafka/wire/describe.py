@@ -109,14 +109,20 @@ def topics(wire: Wire, names: Sequence[str] | None, timeout: float) -> tuple[Top
 
 
 def configs(
-    wire: Wire, resource: str, names: Sequence[str], timeout: float, node: str | None = None
+    wire: Wire,
+    resource: str,
+    names: Sequence[str],
+    timeout: float,
+    node: str | None = None,
+    keys: Sequence[str] | None = None,
 ) -> Mapping[str, ResourceRow]:
-    """All configs of these resources, defaults too. node: needed for a broker's own; timeout:
-    seconds."""
+    """Configs of these resources, defaults too. node: needed for a broker's own; keys: only those
+    of these names, None for all (KIP-133); timeout: seconds."""
     row = DescribeConfigsRequest.DescribeConfigsResource
+    wanted = None if keys is None else list(keys)
     request = DescribeConfigsRequest(
         resources=[
-            row(resource_type=TYPES[resource], resource_name=name, configuration_keys=None)
+            row(resource_type=TYPES[resource], resource_name=name, configuration_keys=wanted)
             for name in names
         ],
         include_synonyms=False,
