@@ -16,9 +16,9 @@ from kafkaform.core.value import EMPTY
 from . import acls, rights, topics
 from .access import PREFIXED, Access, Question, Verdict, covered, decide, index
 from .acls import DENY, Acl
-from .calibration import Oneself, mismatches, oneself
+from .calibration import Oneself, list_rights, mismatches, oneself
 from .effects import OTHER, Both, Effect, both, effect, pattern
-from .lockout import UNPROVEN_ACCESS, lockouts
+from .lockout import UNPROVEN_ACCESS, find_sight_losses, lockouts
 
 Found = Iterator[tuple[Identity, Block]]
 
@@ -61,7 +61,18 @@ def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts)
     before, after = (_access(found, facts) for found in (plan.live, plan.after))
     me = oneself(before, sweeps.get(rights.KIND), facts)
     effects = _effects(plan, before, after)
-    caught = list(lockouts(changes, plan.created, plan.deleted, before, plan.live, me, facts))
+    caught = [
+        *lockouts(changes, plan.created, plan.deleted, before, me, facts),
+        *find_sight_losses(
+            changes,
+            plan.created,
+            plan.deleted,
+            before,
+            after,
+            me,
+            list_rights(sweeps.get(rights.KIND)),
+        ),
+    ]
     wrong = mismatches(before, me, sweeps.get(rights.KIND))
     return Review(
         blocks=_first((identity, block) for identity, block in caught if not block.waiver),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 from kafka.protocol.admin import (
     AlterClientQuotasRequest,
@@ -19,6 +20,8 @@ from kafka.protocol.admin import (
     CreateTopicsRequest,
     DeleteAclsRequest,
     DeleteGroupsRequest,
+    DeleteRecordsRequest,
+    DeleteTopicsRequest,
     DescribeAclsRequest,
     DescribeClientQuotasRequest,
     DescribeGroupsRequest,
@@ -29,6 +32,7 @@ from kafka.protocol.consumer import (
     HeartbeatRequest,
     ListOffsetsRequest,
     OffsetFetchRequest,
+    OffsetForLeaderEpochRequest,
 )
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
@@ -41,6 +45,7 @@ from kafkaform_providers.kafka.acls import (
     RESOURCE_TYPES,
     SUPPORTED,
     Acl,
+    listed,
 )
 from kafkaform_providers.kafka.wire.client import Wire
 from kafkaform_providers.kafka.wire.cluster import describe_cluster
@@ -71,12 +76,14 @@ class Right(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """user did `api`; allowed: what the broker said; rights: each of them would do."""
+    """user did `api`; allowed: what the broker said; rights: each of them would do; alone: no
+    right on another resource would."""
 
     user: str
     api: str
     rights: tuple[Right, ...]
     allowed: bool
+    alone: bool = False
 
 
 # ── ACLs ────────────────────────────────────────────────────────────────────────────────
@@ -165,7 +172,7 @@ Codes = Iterator[tuple[str, int]]
 
 
 def _door(
-    kind: str, operation: str, *more: Right
+    kind: str, operation: str, *more: Right, alone: bool = False
 ) -> Callable[[Callable[[Wire, Sequence[str]], Codes]], Callable[[str, Wire], Iterator[Probe]]]:
     """Makes a function that gives error codes by name one that gives probes."""
 
@@ -178,7 +185,7 @@ def _door(
             assert answered.keys() == set(names), (codes.__name__, answered)
             for name, code in answered.items():
                 rights = (Right(operation, kind, name), *more)
-                yield Probe(user, codes.__name__, rights, code not in REFUSED)
+                yield Probe(user, codes.__name__, rights, code not in REFUSED, alone)
 
         return ask
 
@@ -240,7 +247,7 @@ def list_offsets(wire: Wire, names: Sequence[str]) -> Codes:
         yield row.name, row.partitions[0].error_code
 
 
-@_door("Topic", "Create", Right("Create", "Cluster", "kafka-cluster"))
+@_door("Topic", "Create")
 def create_topics(wire: Wire, names: Sequence[str]) -> Codes:
     row = CreateTopicsRequest.CreatableTopic
     request = CreateTopicsRequest(
@@ -252,6 +259,29 @@ def create_topics(wire: Wire, names: Sequence[str]) -> Codes:
         validate_only=True,
     )
     yield from ((row.name, row.error_code) for row in wire.send(request, SECONDS).topics)
+
+
+@_door("Topic", "Delete", alone=True)
+def delete_records(wire: Wire, names: Sequence[str]) -> Codes:
+    """Asked by brokers, about the topic and nothing else."""
+    topic = DeleteRecordsRequest.DeleteRecordsTopic
+    partition = topic.DeleteRecordsPartition(partition_index=7, offset=0)
+    request = DeleteRecordsRequest(
+        topics=[topic(name=name, partitions=[partition]) for name in names], timeout_ms=5000
+    )
+    for row in wire.send(request, SECONDS).topics:
+        yield row.name, row.partitions[0].error_code
+
+
+@_door("Topic", "Describe", Right("ClusterAction", "Cluster", "kafka-cluster"))
+def leader_epochs(wire: Wire, names: Sequence[str]) -> Codes:
+    topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    partition = topic.OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=0)
+    request = OffsetForLeaderEpochRequest(
+        replica_id=-2, topics=[topic(topic=name, partitions=[partition]) for name in names]
+    )
+    for row in wire.send(request, SECONDS).topics:
+        yield row.topic, row.partitions[0].error_code
 
 
 @_door("Topic", "Alter")
@@ -383,6 +413,8 @@ _TOPICS = (
     fetch,
     list_offsets,
     create_topics,
+    delete_records,
+    leader_epochs,
     create_partitions,
     topic_configs,
     alter_topic_configs,
@@ -397,6 +429,25 @@ _GROUPS = (
 )
 _TRANSACTIONS = (init_producer_id, describe_transactions)
 _CLUSTER = (describe_acls, alter_reassignments, describe_quotas, alter_quotas)
+
+
+# ── deleting topics ─────────────────────────────────────────────────────────────────────
+
+_TWICE = 42
+"""INVALID_REQUEST."""
+
+
+def deletions(user: str, wire: Wire, topics: Mapping[str, UUID]) -> Iterator[Probe]:
+    """Delete topics that are there, without doing it: a topic that is named both by its name and
+    by its id is refused as named twice, but to those who may delete it only. topics: name -> id."""
+    row = DeleteTopicsRequest.DeleteTopicState
+    for name, number in topics.items():
+        both = [row(name=name, topic_id=UUID(int=0)), row(name=None, topic_id=number)]
+        request = DeleteTopicsRequest(topics=both, timeout_ms=5000, min_version=6)
+        codes = {answer.error_code for answer in wire.send(request, SECONDS).responses}
+        assert codes <= {_TWICE, 29}, codes
+        right = Right("Delete", "Topic", name)
+        yield Probe(user, "delete_topics", (right,), _TWICE in codes)
 
 
 # ── authorized operations ───────────────────────────────────────────────────────────────
@@ -419,7 +470,6 @@ def told(user: str, wire: Wire, topics: Sequence[str]) -> Iterator[Probe]:
 
 def _told(user: str, kind: str, name: str, held: Sequence[str]) -> Iterator[Probe]:
     """Those who may not describe something are told that they may do nothing with it."""
-    for operation in SUPPORTED[kind] if held else ("Describe",):
-        if operation != "TwoPhaseCommit":
-            right = Right(operation, kind, name)
-            yield Probe(user, "authorized operations", (right,), operation in held)
+    for operation in listed(kind) if held else ("Describe",):
+        right = Right(operation, kind, name)
+        yield Probe(user, "authorized operations", (right,), operation in held, alone=True)

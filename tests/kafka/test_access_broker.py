@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
+from uuid import UUID
 
 import pytest
 from confluent_kafka.admin import (
@@ -27,10 +28,19 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import probe
 from kafkaform.core.secret import Secret
 from kafkaform_providers.kafka import connect
-from kafkaform_providers.kafka.access import Access, Question, Verdict, decide, index
+from kafkaform_providers.kafka.access import (
+    Access,
+    Question,
+    Verdict,
+    authorize,
+    decide,
+    index,
+)
 from kafkaform_providers.kafka.acls import Acl
 from kafkaform_providers.kafka.settings import Settings
 from kafkaform_providers.kafka.wire.client import Wire
+from kafkaform_providers.kafka.wire.ids import parse_id
+from kafkaform_providers.kafka.wire.topics import list_topics
 
 from .probes import (
     HOST,
@@ -39,6 +49,7 @@ from .probes import (
     count_acls,
     create_acls,
     delete_all_acls,
+    deletions,
     everything,
     random_acls,
     told,
@@ -55,10 +66,11 @@ SUPER_USERS = frozenset({"User:admin", "User:broker"})
 
 @dataclass(frozen=True)
 class Cluster:
-    """open: its allow.everyone.if.no.acl.found; wires: user -> connection."""
+    """open: its allow.everyone.if.no.acl.found; wires: user -> connection; ids: of TOPICS."""
 
     open: bool
     wires: Mapping[str, Wire]
+    ids: Mapping[str, UUID]
 
     @property
     def admin(self) -> Wire:
@@ -97,7 +109,8 @@ def _populated(box: sandbox.Sandbox, open_: bool) -> Cluster:
     wires = {"admin": _wire(admin)}
     for user in USERS:
         wires[user] = _wire(_settings(box, user, "SCRAM-SHA-256", "secret-secret-"))
-    return Cluster(open_, wires)
+    rows = list_topics(wires["admin"], TOPICS, PATIENCE)
+    return Cluster(open_, wires, {row.name: parse_id(row.topic_id) for row in rows})
 
 
 def _settings(box: sandbox.Sandbox, user: str, mechanism: str, password: str) -> Settings:
@@ -118,9 +131,9 @@ def _wire(settings: Settings) -> Wire:
 
 def expected(access: Access, probe: Probe) -> bool:
     """What `access` says of a probe: one of the rights that open its door is held."""
+    asks = authorize if probe.alone else decide
     answers = [
-        decide(access, Question(f"User:{probe.user}", HOST, *right)).verdict
-        for right in probe.rights
+        asks(access, Question(f"User:{probe.user}", HOST, *right)).verdict for right in probe.rights
     ]
     assert Verdict.UNKNOWN not in answers, "everything is declared here"
     return Verdict.ALLOWED in answers
@@ -131,7 +144,11 @@ def sent(cluster: Cluster) -> list[Probe]:
     return [
         probe
         for user, wire in cluster.wires.items()
-        for probe in (*everything(user, wire), *told(user, wire, TOPICS))
+        for probe in (
+            *everything(user, wire),
+            *deletions(user, wire, cluster.ids),
+            *told(user, wire, TOPICS),
+        )
     ]
 
 

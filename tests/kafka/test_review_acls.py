@@ -302,10 +302,10 @@ def test_without_a_principal_every_candidate_is_a_risk() -> None:
 
 def test_rights_of_later_steps_are_kept() -> None:
     """A topic that the plan deletes afterwards must still be deletable then."""
-    mine = acl(ME, "Delete")
+    mine, alter = acl(ME, "Delete"), (on_cluster("Alter"), on_cluster("Describe"))
     topic = Change(identity(topics.KIND, "orders"), "kafka_topic.orders", Action.DELETE)
-    gone = delete(mine)
-    found = judge([gone, topic], [MINE, mine], names=("orders",))
+    gone, held = delete(mine), ("Alter", "Describe")
+    found = judge([gone, topic], [*alter, mine], held=held, names=("orders",))
     assert "kafka_topic.orders needs it later" in found.blocks[gone.identity].reason
     assert not judge([gone], [MINE, mine], names=("orders",)).blocks
 
