@@ -13,6 +13,7 @@ from kafkaform.core.change import Action, Block, BlockKind, Change
 from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.resource import Facts, Identity
 
+from . import acls
 from .access import (
     EVERYBODY,
     PREFIXED,
@@ -235,6 +236,28 @@ def _collect_rights(changes: Sequence[Change]) -> dict[Right, tuple[str, bool]]:
             for operation in (*sees, *alters):
                 kept.setdefault((operation, kind, name), (change.address, operation in sees))
     return kept
+
+
+def find_hiding(
+    changes: Sequence[Change], principal: str | None
+) -> Iterator[tuple[Identity, Change, Acl]]:
+    """What cannot be seen, each with the change of an ACL of the same state that hides it."""
+    denies = {
+        acl: change
+        for change in changes
+        if change.identity.kind == acls.KIND and change.action is not Action.CREATE
+        for acl in [acls.acl_of_key(change.identity.key)]
+        if acl.permission == DENY and acl.principal in (principal, EVERYBODY)
+    }
+    known = index(denies) if denies else None
+    for change in changes if known else ():
+        blocked = change.blocked is not None and change.blocked.kind is BlockKind.UNREADABLE
+        for kind, sees, _ in MANAGED.get(change.identity.kind, ()) if blocked else ():
+            name = CLUSTER if kind == "Cluster" else change.identity.key
+            near = (a for b in covering(known, kind, name) for found in b.values() for a in found)
+            acl = next((acl for acl in near if any(fits(acl, one) for one in sees)), None)
+            if acl is not None:
+                yield change.identity, denies[acl], acl
 
 
 def _judge_right(
