@@ -67,6 +67,8 @@ PATTERNS: Mapping[str, tuple[str, ...]] = {
 REFUSED = frozenset({29, 30, 31, 53})
 """TOPIC_, GROUP_, CLUSTER_ and TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
 SECONDS = 15.0
+ANY = "any topic"
+"""Instead of a name: a right on one topic, whichever it is, would do."""
 
 
 class Right(NamedTuple):
@@ -362,6 +364,14 @@ def init_producer_id(wire: Wire, names: Sequence[str]) -> Codes:
         yield name, wire.send(request, SECONDS).error_code
 
 
+@_door("Cluster", "IdempotentWrite", Right("Write", "Topic", ANY))
+def idempotent_producer(wire: Wire, names: Sequence[str]) -> Codes:
+    request = InitProducerIdRequest(
+        transactional_id=None, transaction_timeout_ms=10_000, max_version=4
+    )
+    yield names[0], wire.send(request, SECONDS).error_code
+
+
 @_door("TransactionalID", "Describe")
 def describe_transactions(wire: Wire, names: Sequence[str]) -> Codes:
     request = DescribeTransactionsRequest(transactional_ids=list(names))
@@ -427,7 +437,7 @@ _GROUPS = (
     group_configs,
     alter_group_configs,
 )
-_TRANSACTIONS = (init_producer_id, describe_transactions)
+_TRANSACTIONS = (init_producer_id, idempotent_producer, describe_transactions)
 _CLUSTER = (describe_acls, alter_reassignments, describe_quotas, alter_quotas)
 
 
