@@ -21,7 +21,8 @@ from enum import StrEnum
 
 from kafkaform.core.dataclass import dataclass, replace
 
-from .acls import ALLOW, CLUSTER, DENY, EVERY_TOPIC, EVERYTHING, Acl, is_known
+from .acls import ALLOW, CLUSTER, DENY, EVERYTHING, Acl, is_known
+from .acls import EVERY_TOPIC as EVERY_TOPIC
 from .acls import OPERATIONS as OPERATIONS
 from .acls import SUPPORTED as SUPPORTED
 

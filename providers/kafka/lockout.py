@@ -249,8 +249,8 @@ def find_hiding(
         for acl in [acls.acl_of_key(change.identity.key)]
         if acl.permission == DENY and acl.principal in (principal, EVERYBODY)
     }
-    known = index(denies) if denies else None
-    for change in changes if known else ():
+    known = index(denies)
+    for change in changes if denies else ():
         blocked = change.blocked is not None and change.blocked.kind is BlockKind.UNREADABLE
         for kind, sees, _ in MANAGED.get(change.identity.kind, ()) if blocked else ():
             name = CLUSTER if kind == "Cluster" else change.identity.key

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import cycle
 from uuid import UUID
 
@@ -73,7 +74,8 @@ class Cluster:
 
     open: bool
     wires: Mapping[str, Wire]
-    ids: Mapping[str, UUID]
+    client: AdminClient
+    ids: dict[str, UUID]
 
     @property
     def admin(self) -> Wire:
@@ -106,14 +108,29 @@ def _populated(box: sandbox.Sandbox, open_: bool) -> Cluster:
         UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), b"secret-" * 2)
         for user in USERS
     ]
-    topics = client.create_topics([NewTopic(name, 1, 1) for name in TOPICS])
-    for future in (*client.alter_user_scram_credentials(users).values(), *topics.values()):
+    for future in client.alter_user_scram_credentials(users).values():
         future.result(PATIENCE)
     wires = {"admin": _wire(admin)}
     for user in USERS:
         wires[user] = _wire(_settings(box, user, "SCRAM-SHA-256", "secret-secret-"))
-    rows = list_topics(wires["admin"], TOPICS, PATIENCE)
-    return Cluster(open_, wires, {row.name: parse_id(row.topic_id) for row in rows})
+    made = Cluster(open_, wires, client, {})
+    for name in TOPICS:
+        create(made, name)
+    return made
+
+
+def create(cluster: Cluster, name: str) -> None:
+    """Make a topic, again if it was deleted, and wait until it is seen."""
+    cluster.client.create_topics([NewTopic(name, 1, 1)])[name].result(PATIENCE)
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        (row,) = list_topics(cluster.admin, [name], PATIENCE)
+        number = None if row.code else parse_id(row.topic_id)
+        if number not in (None, cluster.ids.get(name)):
+            cluster.ids[name] = number
+            return
+        assert time.monotonic() < deadline, "the topic was never seen"
+        time.sleep(0.05)
 
 
 def _settings(box: sandbox.Sandbox, user: str, mechanism: str, password: str) -> Settings:
@@ -183,7 +200,7 @@ def sent(cluster: Cluster) -> list[Probe]:
         for user, wire in cluster.wires.items()
         for probe in (
             *everything(user, wire),
-            *deletions(user, wire, cluster.ids),
+            *deletions(user, wire, cluster.ids, partial(create, cluster)),
             *told(user, wire, TOPICS),
         )
     ]
