@@ -517,6 +517,22 @@ def test_the_last_prefix_opens_the_topics_below_it() -> None:
     assert not judge([gone], live, names=("orders.eu",), **root).unless
 
 
+def test_where_the_cluster_stands_open_topics_are_open_to_deletion() -> None:
+    """Closing a topic does not take its deletion from anybody, closing the cluster does; its last
+    ACL opens every topic."""
+    first, whole = create(acl()), create(on_cluster("Describe", "User:app"))
+    found = judge([first], [], held=None, allow_if_no_acl=True, super_users=(ME,))
+    assert "but may still create and delete it" in note(found, first)
+    found = judge([first, whole], [], held=None, allow_if_no_acl=True, super_users=(ME,))
+    assert "but may still" not in note(found, first)
+    assert "creating and deleting topics that have ACLs" in note(found, whole)
+    last = delete(MINE)
+    found = judge([last], [MINE], allow_if_no_acl=True, super_users=(ME,))
+    assert "may create and delete every topic" in note(found, last)
+    (block,) = found.unless[last.identity]
+    assert "and create and delete every topic" in block.reason
+
+
 def test_the_first_acl_closes_a_resource() -> None:
     """Where no ACL means that everybody may, the first one takes it from everybody else."""
     change = create(acl())
