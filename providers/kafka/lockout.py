@@ -242,17 +242,21 @@ def find_hiding(
     changes: Sequence[Change], principal: str | None
 ) -> Iterator[tuple[Identity, Change, Acl]]:
     """What cannot be seen, each with the change of an ACL of the same state that hides it."""
+    hidden = [
+        change
+        for change in changes
+        if change.blocked is not None and change.blocked.kind is BlockKind.UNREADABLE
+    ]
     denies = {
         acl: change
-        for change in changes
+        for change in (changes if hidden else ())
         if change.identity.kind == acls.KIND and change.action is not Action.CREATE
         for acl in [acls.acl_of_key(change.identity.key)]
         if acl.permission == DENY and acl.principal in (principal, EVERYBODY)
     }
     known = index(denies)
-    for change in changes if denies else ():
-        blocked = change.blocked is not None and change.blocked.kind is BlockKind.UNREADABLE
-        for kind, sees, _ in MANAGED.get(change.identity.kind, ()) if blocked else ():
+    for change in hidden:
+        for kind, sees, _ in MANAGED.get(change.identity.kind, ()):
             name = CLUSTER if kind == "Cluster" else change.identity.key
             near = (a for b in covering(known, kind, name) for found in b.values() for a in found)
             acl = next((acl for acl in near if any(fits(acl, one) for one in sees)), None)

@@ -463,6 +463,10 @@ def test_rights_of_later_steps_are_kept() -> None:
     found = judge([gone, topic], [*alter, mine], held=held, names=("orders",))
     assert "kafka_topic.orders needs it later" in found.blocks[gone.identity].reason
     assert not judge([gone], [MINE, mine], names=("orders",)).blocks
+    whole = on_cluster("Delete")
+    assert not judge([gone, topic], [*alter, whole, mine], held=held, names=("orders",)).blocks
+    found = judge([delete(whole), topic], [*alter, whole], held=held, names=("orders",))
+    assert "kafka_topic.orders needs it later" in found.blocks[delete(whole).identity].reason
 
 
 # ── coverage, open access ───────────────────────────────────────────────────────────────
