@@ -70,11 +70,12 @@ SUPER_USERS = frozenset({"User:admin", "User:broker"})
 
 @dataclass(frozen=True)
 class Cluster:
-    """open: its allow.everyone.if.no.acl.found; wires: user -> connection; ids: of TOPICS."""
+    """open: its allow.everyone.if.no.acl.found; wires: user -> connection; root: the super user's
+    login; ids: of TOPICS."""
 
     open: bool
     wires: Mapping[str, Wire]
-    client: AdminClient
+    root: Settings
     ids: dict[str, UUID]
 
     @property
@@ -113,7 +114,7 @@ def _populated(box: sandbox.Sandbox, open_: bool) -> Cluster:
     wires = {"admin": _wire(admin)}
     for user in USERS:
         wires[user] = _wire(_settings(box, user, "SCRAM-SHA-256", "secret-secret-"))
-    made = Cluster(open_, wires, client, {})
+    made = Cluster(open_, wires, admin, {})
     for name in TOPICS:
         create(made, name)
     return made
@@ -121,7 +122,8 @@ def _populated(box: sandbox.Sandbox, open_: bool) -> Cluster:
 
 def create(cluster: Cluster, name: str) -> None:
     """Make a topic, again if it was deleted, and wait until it is seen."""
-    cluster.client.create_topics([NewTopic(name, 1, 1)])[name].result(PATIENCE)
+    client = AdminClient(connect.native_config(cluster.root))
+    client.create_topics([NewTopic(name, 1, 1)])[name].result(PATIENCE)
     deadline = time.monotonic() + PATIENCE
     while True:
         (row,) = list_topics(cluster.admin, [name], PATIENCE)
