@@ -161,7 +161,8 @@ def _closed(clusters: DataFrame, rules: DataFrame) -> DataFrame:
 def _of_cluster() -> Column:
     literal = (F.col("pattern_type") == LITERAL) & F.col("name").isin(CLUSTER, EVERYTHING)
     begun = (F.col("pattern_type") == PREFIXED) & F.startswith(F.lit(CLUSTER), F.col("name"))
-    return (F.col("resource_type") == "Cluster") & (literal | begun)
+    covers: Column = (F.col("resource_type") == "Cluster") & (literal | begun)
+    return covers
 
 
 # ── parts of a cluster ──────────────────────────────────────────────────────────────────
