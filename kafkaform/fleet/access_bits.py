@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from kafkaform_providers.kafka.access import ALL, ALLOW, IMPLIED_BY, OPERATIONS, SUPPORTED
 from kafkaform_providers.kafka.access import CLUSTER as CLUSTER
+from kafkaform_providers.kafka.access import EVERY_TOPIC as EVERY_TOPIC
 
 from ..core.errors import UsageError
 
@@ -17,6 +18,13 @@ BITS: Mapping[str, int] = OPERATIONS
 """Operation -> its bit. The bit of `All` is used while masks are made, and in no table."""
 ASKED: Mapping[str, tuple[str, ...]] = SUPPORTED
 """Resource type -> the operations that are ever asked of it: what a super user may do."""
+
+ON_CLUSTER = "Cluster:"
+"""Before an operation: an ACL of the cluster that decides about every topic. It stands among the
+ACLs of topics while masks are made, and in no table."""
+ABOVE = 16
+"""By so much the bits of what the cluster decides about topics are higher. It is asked before the
+topic, so that a DENY on the topic takes none of it."""
 
 MASKS: Mapping[str, str] = {
     "effective_mask": "effective",
@@ -50,6 +58,9 @@ def words(mask: int) -> tuple[str, ...]:
 def given_by(operation: str, permission: str) -> int:
     """What an ACL with this operation decides, `All` itself among it: an ALLOW implies others, a
     DENY does not."""
+    if operation.startswith(ON_CLUSTER):
+        word = operation.removeprefix(ON_CLUSTER)
+        return mask_of(EVERY_TOPIC if word == ALL else EVERY_TOPIC & {word}) << ABOVE
     if operation == ALL:
         return mask_of(BITS)
     implied = (name for name, by in IMPLIED_BY.items() if permission == ALLOW and operation in by)

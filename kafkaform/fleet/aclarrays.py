@@ -24,7 +24,7 @@ from kafkaform_providers.kafka.access import (
     PREFIXED,
 )
 
-from .access_bits import BITS, given_by
+from .access_bits import BITS, EVERY_TOPIC, ON_CLUSTER, given_by
 from .covering import Ints, Pattern, Reach, Truths, ints, spread
 
 Pairs = tuple[Ints, Ints]
@@ -35,7 +35,7 @@ NOTHING = -1
 _GIVEN: Mapping[tuple[str | None, str | None], int] = {
     (permission, operation): given_by(operation, permission)
     for permission in (ALLOW, DENY)
-    for operation in BITS
+    for operation in (*BITS, *(f"{ON_CLUSTER}{name}" for name in (ALL, *EVERY_TOPIC)))
 }
 
 
@@ -47,6 +47,7 @@ class Rules:
     where `User:*` and `*` are everybody and everywhere; bit: of the operation; allow, deny: what it
     decides; closes: what it covers is open to nobody else by default; key: null for a row that is
     no ACL: one that only asks for an answer about its principal, or stands for the ACLs of others.
+    ACLs of the cluster stand once more among those of topics, which they do not close.
     """
 
     patterns: tuple[Pattern, ...]
@@ -109,7 +110,13 @@ def rules_of(acls: pa.Table) -> Rules:
         bit=ints([BITS.get(operation, 0) for operation in operations]),
         allow=np.where(allows, ints(given), 0),
         deny=np.where(allows, 0, ints(given)),
-        closes=np.array([permission is not None for permission in permissions], dtype=bool),
+        closes=np.array(
+            [
+                permission is not None and not (operation or "").startswith(ON_CLUSTER)
+                for permission, operation in zip(permissions, operations, strict=True)
+            ],
+            dtype=bool,
+        ),
         principals=principals,
         hosts=hosts,
         everybody=principals.index(EVERYBODY).as_py(),

@@ -20,7 +20,7 @@ from kafkaform_providers.kafka.access import ALL, ALLOW, EVERYBODY, EVERYTHING, 
 
 from ..core.landing import GROUP_USAGE
 from . import masks
-from .access_bits import SPELLED
+from .access_bits import EVERY_TOPIC, SPELLED
 from .dataset import Context, Frames
 from .patterns import SCRAM, TOPIC, acls, groups, matched, shown, topics, users
 from .register import Register
@@ -133,11 +133,13 @@ def _broad(rules: DataFrame, facts: DataFrame, short: int) -> DataFrame:
     everything = F.when(prefixed, width == 0).otherwise(name == EVERYTHING)
     loose = (F.col("host") == EVERYTHING) & ~everybody & F.array_contains("held", principal)
     is_for = F.concat(operation, F.lit(" is for every"))
+    topics = (F.col("resource_type") == "Cluster") & operation.isin(sorted(EVERY_TOPIC))
     begun = F.concat(F.lit("the prefix has "), width.cast("string"), F.lit(" characters"))
     cases = (
         _case("any_principal", everybody, risk, F.concat(is_for, F.lit("body"))),
         _case("any_operation", operation == ALL, cluster, "every operation is allowed"),
         _case("any_resource", everything, risk, F.concat(is_for, F.lit(" resource of the type"))),
+        _case("any_resource", ~everything & topics, risk, F.concat(is_for, F.lit(" topic"))),
         _case("short_prefix", prefixed & width.between(1, short), MEDIUM, begun),
         _case("any_host", loose, LOW, "other ACLs hold the principal to single hosts"),
     )

@@ -88,7 +88,10 @@ def pattern_masks(acls: pa.Table, most: int = PAIRS) -> pa.Table:
     allow, deny = merged(rules, found.all, own.group)
     real = np.add.reduceat(own.rule < rules.real, own.start, dtype=np.int64)
     _, place = spread(own.start, real)
-    return _table(rules, found.targets, own.group, allow, deny, real > 0, own.rule[place], real)
+    closed = np.zeros(len(found.targets), bool)
+    closed[found.target[rules.closes]] = True
+    covered = closed[rules.ungroup(own.group)[0]]
+    return _table(rules, found.targets, own.group, allow, deny, covered, own.rule[place], real)
 
 
 def shadows(acls: pa.Table, most: int = PAIRS) -> pa.Table:

@@ -22,10 +22,21 @@ from typing import TYPE_CHECKING, Any
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_providers.kafka.access import ALLOW, EVERYBODY, EVERYTHING, LITERAL, PREFIXED
+from kafkaform_providers.kafka.access import ALL, ALLOW, EVERYBODY, EVERYTHING, LITERAL, PREFIXED
 
 from . import masks
-from .access_bits import ASKED, BITS, MASKS, asked_of, resource_of
+from .access_bits import (
+    ABOVE,
+    ASKED,
+    BITS,
+    CLUSTER,
+    EVERY_TOPIC,
+    MASKS,
+    ON_CLUSTER,
+    asked_of,
+    mask_of,
+    resource_of,
+)
 from .dataset import Context, Frames
 from .globs import matches
 from .patterns import acls, resources, shown
@@ -56,9 +67,13 @@ _MASKS = (
 
 def build(frames: Frames, _: Context) -> DataFrame:
     """Inputs: live, cluster."""
-    clusters = frames["cluster"]
-    rules = acls(frames["live"]).select(*_RULE).unionByName(_asking(clusters, _super_users()))
-    found = rules.groupBy("cluster").applyInArrow(_patterns_of, _MASKS)
+    rules = acls(frames["live"]).select(*_RULE)
+    clusters = _closed(frames["cluster"], rules)
+    anybody = clusters.where(F.col("allow_if_no_acl") & ~F.col("closed"))
+    asking = _asking(clusters, _super_users())
+    if_open = _asking(anybody, _named(EVERYBODY)).where(F.col("resource_type") == "Topic")
+    every = _with_cluster(rules).unionByName(asking).unionByName(if_open)
+    found = every.groupBy("cluster").applyInArrow(_patterns_of, _MASKS)
     return _decided(found, clusters, pattern_level=True)
 
 
@@ -72,8 +87,10 @@ def expand(frames: Frames, only: Only, most: int = masks.PAIRS) -> DataFrame:
     if only.cluster is not None:
         live, clusters = (f.where(F.col("cluster") == only.cluster) for f in (live, clusters))
     rules = acls(live).select(*_RULE)
-    rules, names = _about(rules, resources(live, rules, clusters), clusters, only.resource)
-    patterns = rules.groupBy(*_PATTERN).agg(F.count("*").alias("acls"))
+    names, clusters = resources(live, rules, clusters), _closed(clusters, rules)
+    rules, names = _about(_with_cluster(rules), names, clusters, only.resource)
+    own = F.count_if(~F.col("operation").startswith(ON_CLUSTER)).alias("own")
+    patterns = rules.groupBy(*_PATTERN).agg(F.count("*").alias("acls"), own)
     asking = _asking(clusters, _super_users(EVERYBODY))
     if only.principal is not None:
         mine = F.col("principal").isin(only.principal, EVERYBODY)
@@ -117,6 +134,37 @@ def _may_cover(begin: str) -> Column:
     return fits
 
 
+# ── the cluster is asked before a topic ─────────────────────────────────────────────────
+
+
+def _with_cluster(rules: DataFrame) -> DataFrame:
+    """The ACLs, those of the cluster that decide about topics once more among the topics' own."""
+    decides = F.col("operation").isin(ALL, *sorted(EVERY_TOPIC))
+    more = rules.where(_of_cluster() & decides).withColumns(
+        {
+            "resource_type": F.lit("Topic"),
+            "name": F.lit(""),
+            "pattern_type": F.lit(PREFIXED),
+            "operation": F.concat(F.lit(ON_CLUSTER), "operation"),
+        }
+    )
+    return rules.unionByName(more)
+
+
+def _closed(clusters: DataFrame, rules: DataFrame) -> DataFrame:
+    """The clusters with `closed`: whether there is an ACL on the cluster itself."""
+    found = rules.where(_of_cluster()).select("cluster", F.lit(True).alias("closed")).distinct()
+    joined = clusters.join(found, "cluster", how="left")
+    return joined.withColumn("closed", F.coalesce("closed", F.lit(False)))
+
+
+def _of_cluster() -> Column:
+    literal = (F.col("pattern_type") == LITERAL) & F.col("name").isin(CLUSTER, EVERYTHING)
+    begun = (F.col("pattern_type") == PREFIXED) & F.startswith(F.lit(CLUSTER), F.col("name"))
+    covers: Column = (F.col("resource_type") == "Cluster") & (literal | begun)
+    return covers
+
+
 # ── parts of a cluster ──────────────────────────────────────────────────────────────────
 
 
@@ -130,7 +178,8 @@ def _closing(patterns: DataFrame) -> DataFrame:
     """Rows for ACLs that are elsewhere: what has ACLs is closed to all whom they do not name."""
     nothing = {name: F.lit(None).cast("string") for name in ("operation", "key")}
     anybody = {"principal": EVERYBODY, "host": EVERYTHING, "permission": ALLOW}
-    rows = patterns.withColumns({name: F.lit(word) for name, word in anybody.items()} | nothing)
+    own = patterns.where(F.col("own") > 0)
+    rows = own.withColumns({name: F.lit(word) for name, word in anybody.items()} | nothing)
     return rows.select(*_RULE)
 
 
@@ -228,21 +277,27 @@ def _words(mask: str) -> Column:
 
 def _decided(found: DataFrame, clusters: DataFrame, *, pattern_level: bool) -> DataFrame:
     """Masks as rows of the table: `access.decide` for every operation at once."""
-    declared = clusters.select("cluster", "super_users", "allow_if_no_acl")
+    declared = clusters.select("cluster", "super_users", "allow_if_no_acl", "closed")
     asked = F.element_at(_asked(), F.col("resource_type"))
     root = F.array_contains("super_users", F.col("principal"))
     open_ = ~F.col("covered") & F.col("allow_if_no_acl")
-    given = F.col("allow_mask").bitwiseAND(F.bitwise_not("deny_mask"))
+    every = F.when(F.col("resource_type") == "Topic", mask_of(EVERY_TOPIC)).otherwise(0)
+    all_open = F.when(~F.col("closed") & F.col("allow_if_no_acl"), every).otherwise(0)
+    by_cluster = F.shiftright(F.col("allow").bitwiseAND(F.bitwise_not("deny")), ABOVE)
+    first = by_cluster.bitwiseAND(every).bitwiseOR(all_open)
+    given = F.col("allow_mask").bitwiseAND(F.bitwise_not("deny_mask")).bitwiseOR(first)
     effective = F.when(root, asked).when(open_, asked).otherwise(given)
-    undeclared = ~F.col("covered") & F.col("allow_if_no_acl").isNull()
-    unsure = F.col("super_users").isNull() | (~root & undeclared)
+    undeclared = F.col("allow_if_no_acl").isNull()
+    unsure = F.col("super_users").isNull() | (~root & undeclared & ~F.col("covered"))
+    unsure_first = ~root & undeclared & ~F.col("closed")
     rest = asked.bitwiseAND(F.bitwise_not("effective_mask"))
+    unknown = F.when(unsure, rest).when(unsure_first, rest.bitwiseAND(every)).otherwise(F.lit(0))
     rows = (
         found.join(F.broadcast(declared), "cluster", how="inner")
         .withColumn("allow_mask", F.col("allow").bitwiseAND(asked))
         .withColumn("deny_mask", F.col("deny").bitwiseAND(asked))
         .withColumn("effective_mask", effective)
-        .withColumn("unknown_mask", F.when(unsure, rest).otherwise(F.lit(0)))
+        .withColumn("unknown_mask", unknown)
     )
     resource = shown() if pattern_level else F.col("name")
     named = rows.withColumn("resource", resource).withColumn("pattern_level", F.lit(pattern_level))

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from kafkaform_providers.kafka.access import (
     ALLOW,
+    CLUSTER,
     DENY,
     EVERYBODY,
     EVERYTHING,
@@ -25,6 +27,7 @@ from kafkaform_providers.kafka.access import (
     Rule,
     Verdict,
     acls_of,
+    asked_first,
     decide,
     fits,
     index,
@@ -95,12 +98,14 @@ def wanted(
 def needed_rows(asked: Wanted) -> tuple[tuple[str, str, Any], ...]:
     """Which rows of effective_permissions a question needs, as (column, operator, value): all must
     hold. They are those of the patterns that cover the resource, and maybe some more."""
-    name = asked.resource_name
-    begun = (f"{name[:length]}{EVERYTHING}" for length in range(len(name) + 1))
+    first = asked_first(_question(asked, SOMEBODY)) is not None
+    names = (asked.resource_name, *([CLUSTER] if first else []))
+    begun = (f"{name[:length]}{EVERYTHING}" for name in names for length in range(len(name) + 1))
+    types = sorted({asked.resource_type, *(["Cluster"] if first else [])})
     return (
-        ("resource_type", "=", asked.resource_type),
+        ("resource_type", "in", types),
         ("pattern_level", "=", True),
-        ("resource", "in", sorted({name, EVERYTHING, *begun})),
+        ("resource", "in", sorted({*names, EVERYTHING, *begun})),
     )
 
 
@@ -191,10 +196,14 @@ def _via(access: Access, question: Question, decision: Decision) -> tuple[str, .
     if decision.rule is Rule.SUPER_USER:
         return ()
     permissions = _PERMISSIONS[decision.verdict]
-    anywhere = decision.verdict is Verdict.UNKNOWN and question.host is None
+    unsure = decision.verdict is Verdict.UNKNOWN
+    anywhere = unsure and question.host is None
+    first = asked_first(question) if decision.on_cluster or unsure else None
+    asked = (first,) if decision.on_cluster and not unsure else (question, first)
+    found = (acls_of(access, q.resource_type, q.resource_name) for q in asked if q is not None)
     return tuple(
         acl.key
-        for acl in acls_of(access, question.resource_type, question.resource_name)
+        for acl in chain.from_iterable(found)
         if acl.permission in permissions
         and acl.principal in (question.principal, EVERYBODY)
         and (anywhere or acl.host in (question.host, EVERYTHING))

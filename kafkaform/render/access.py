@@ -24,8 +24,9 @@ def lines(document: FrozenMap, width: int | None = None) -> Iterator[str]:
     else:
         yield "Nobody can."
     yield ""
+    foreign = any(acl["resource_type"] != document["resource_type"] for acl in document["acls"])
     yield f"{count(len(document['acls']), 'ACL')} of this resource" + (
-        f" ({_DECIDES} decides):" if document["acls"] else "."
+        f"{' and of the cluster' * foreign} ({_DECIDES} decides):" if document["acls"] else "."
     )
     deciding = [answer["acl"] for answer in document["answers"] if answer["acl"]]
     for acl in document["acls"]:

@@ -1,9 +1,13 @@
-"""Who may do what, decided as Kafka's StandardAuthorizer decides it.
+"""Who may do what, decided as Kafka's brokers and controllers decide it.
 
-Source: StandardAuthorizerData and AclEntry of Kafka 4.3. Super users may do everything; else one
-matching DENY refuses; else one matching ALLOW permits; else, where no ACL at all covers the
-resource, `allow.everyone.if.no.acl.found` decides; else the answer is no. An ACL covers a resource
-whoever it is for, so the first ACL of a resource closes it for everybody whom it does not name.
+Source: StandardAuthorizerData, AclEntry and ControllerApis of Kafka 4.3. The authorizer: super
+users may do everything; else one matching DENY refuses; else one matching ALLOW permits; else,
+where no ACL at all covers the resource, `allow.everyone.if.no.acl.found` decides; else the answer
+is no. An ACL covers a resource whoever it is for, so the first ACL of a resource closes it for
+everybody whom it does not name.
+
+Whoever creates or deletes a topic needs Create or Delete on the cluster or on the topic: the
+controller asks the authorizer about the cluster first, and about the topic only if that is a no.
 
 Brokers do not tell their super users and their rule for resources without ACLs, and a session may
 not know its principal or its address. What hangs on such a thing is UNKNOWN: the question is
@@ -15,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
-from kafkaform.core.dataclass import dataclass
+from kafkaform.core.dataclass import dataclass, replace
 
-from .acls import ALLOW, DENY, EVERYTHING, Acl, is_known
-from .acls import CLUSTER as CLUSTER
+from .acls import ALLOW, CLUSTER, DENY, EVERYTHING, Acl, is_known
+from .acls import EVERY_TOPIC as EVERY_TOPIC
 from .acls import OPERATIONS as OPERATIONS
 from .acls import SUPPORTED as SUPPORTED
 
@@ -72,12 +76,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """acl: the one that decides, the most special of several; needs: what leaves it UNKNOWN."""
+    """acl: the one that decides, the most special of several; needs: what leaves it UNKNOWN;
+    on_cluster: it rests on rights on the cluster, although the question is about a topic."""
 
     verdict: Verdict
     rule: Rule
     acl: Acl | None = None
     needs: tuple[Need, ...] = ()
+    on_cluster: bool = False
 
 
 Bucket = Mapping[str, tuple[Acl, ...]]
@@ -146,8 +152,32 @@ def _found(
         yield bucket
 
 
+def asked_first(question: Question) -> Question | None:
+    """What is asked about the cluster before the topic: a yes to it is the answer."""
+    if question.resource_type != "Topic" or question.operation not in EVERY_TOPIC:
+        return None
+    return replace(question, resource_type="Cluster", resource_name=CLUSTER)
+
+
 def decide(access: Access, question: Question) -> Decision:
-    """The authorizer's answer, and what it rests on."""
+    """Whether a client gets its way, and what that rests on. Delete on a topic is to delete the
+    topic; deleting records asks for Delete on the topic alone, which is `authorize`."""
+    first = asked_first(question)
+    if first is None:
+        return authorize(access, question)
+    whole, own = authorize(access, first), authorize(access, question)
+    if whole.verdict is Verdict.ALLOWED:
+        return whole if whole.rule is Rule.SUPER_USER else replace(whole, on_cluster=True)
+    if whole.verdict is Verdict.DENIED or own.verdict is Verdict.ALLOWED:
+        return own
+    if own.verdict is Verdict.DENIED:
+        return replace(whole, on_cluster=True)
+    needs = tuple(need for need in Need if need in (*whole.needs, *own.needs))
+    return replace(own, acl=own.acl or whole.acl, needs=needs)
+
+
+def authorize(access: Access, question: Question) -> Decision:
+    """The authorizer's answer about one resource, and what it rests on."""
     root = is_super(access, question.principal)
     if root:
         return Decision(Verdict.ALLOWED, Rule.SUPER_USER)
@@ -247,10 +277,13 @@ def _needs(
 
 
 def principals(access: Access, question: Question) -> tuple[str, ...]:
-    """Everybody whom the super users or the ACLs of the question's resource name, sorted."""
-    buckets = covering(access.index, question.resource_type, question.resource_name)
-    named = {who for bucket in buckets for who in bucket}
-    return tuple(sorted(named | (access.super_users or frozenset())))
+    """Everybody whom the super users or the ACLs that decide the question name, sorted."""
+    named = set(access.super_users or ())
+    for asked in (question, asked_first(question)):
+        if asked is not None:
+            buckets = covering(access.index, asked.resource_type, asked.resource_name)
+            named.update(who for bucket in buckets for who in bucket)
+    return tuple(sorted(named))
 
 
 def acls_of(access: Access, resource_type: str, name: str) -> tuple[Acl, ...]:

@@ -19,10 +19,14 @@ from .access import (
     Rule,
     Verdict,
     acls_of,
+    asked_first,
+    authorize,
     decide,
+    fits,
     index,
     principals,
 )
+from .acls import CLUSTER, Acl
 from .effects import OTHER, told
 
 DECLARE = {
@@ -33,6 +37,7 @@ DECLARE = {
     Need.HOST: "where it connects from: give --host",
 }
 """What is not known, and how to tell it."""
+FIRST = "the cluster is asked before the topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +91,8 @@ def explain(access: Access, wanted: Wanted, cluster_id: str) -> FrozenMap:
         principal=wanted.principal,
         super_users=_sorted(access.super_users),
         allow_if_no_acl=access.allow_if_no_acl,
-        answers=tuple(_answer(*one) for one in answers),
-        acls=tuple(
-            FrozenMap(text=told(acl), **acl.attributes)
-            for acl in acls_of(access, wanted.resource_type, wanted.resource_name)
-        ),
+        answers=tuple(_answer(access, wanted, *one) for one in answers),
+        acls=tuple(FrozenMap(text=told(acl), **acl.attributes) for acl in _acls(access, wanted)),
         unknown=tuple(DECLARE[need] for need in needs if need in DECLARE),
     )
 
@@ -103,7 +105,8 @@ def _who(access: Access, wanted: Wanted) -> tuple[str, ...]:
     """Those who are asked about: one, or all that are named and somebody else."""
     if wanted.principal is not None:
         return (wanted.principal,)
-    named = principals(access, _question(wanted, EVERYBODY, wanted.operations[0]))
+    asked = (_question(wanted, EVERYBODY, operation) for operation in wanted.operations)
+    named = sorted({who for question in asked for who in principals(access, question)})
     return (*(who for who in named if who != EVERYBODY), f"User:{OTHER}")
 
 
@@ -111,14 +114,33 @@ def _question(wanted: Wanted, who: str, operation: str) -> Question:
     return Question(who, wanted.host, operation, wanted.resource_type, wanted.resource_name)
 
 
-def _answer(who: str, operation: str, decision: Decision) -> FrozenMap:
+def _acls(access: Access, wanted: Wanted) -> tuple[Acl, ...]:
+    """Every ACL of the resource, then those of the cluster that may decide instead."""
+    own = acls_of(access, wanted.resource_type, wanted.resource_name)
+    first = [one for one in wanted.operations if asked_first(_question(wanted, EVERYBODY, one))]
+    cluster = acls_of(access, "Cluster", CLUSTER) if first else ()
+    return (*own, *(acl for acl in cluster if any(fits(acl, one) for one in first)))
+
+
+def _answer(
+    access: Access, wanted: Wanted, who: str, operation: str, decision: Decision
+) -> FrozenMap:
+    why = _why(decision)
+    if decision.on_cluster and decision.verdict is Verdict.ALLOWED:
+        why = f"{why}: {FIRST}"
+        own = authorize(access, _question(wanted, who, operation))
+        if operation == "Delete" and own.verdict is not Verdict.ALLOWED:
+            why = f"{why}. Not its records: brokers ask for Delete on the topic itself"
+    if operation == "IdempotentWrite" and decision.verdict is not Verdict.ALLOWED:
+        why = f"{why}. A producer needs it only if it may Write to no topic (KIP-679)"
     return FrozenMap(
         principal=None if who.endswith(OTHER) else who,
         operation=operation,
         verdict=str(decision.verdict),
         rule=str(decision.rule),
         acl=decision.acl.attributes if decision.acl else None,
-        why=_why(decision),
+        why=why,
+        on_cluster=decision.on_cluster,
     )
 
 
@@ -131,7 +153,7 @@ def _why(decision: Decision) -> str:
         return f"not known: {missing}{other}"
     return {
         Rule.SUPER_USER: "a super user may do everything",
-        Rule.NO_ACL: "no ACL is about this resource, and allow_if_no_acl is "
-        + ("true" if decision.verdict is Verdict.ALLOWED else "false"),
+        Rule.NO_ACL: f"no ACL is about {'the cluster' if decision.on_cluster else 'this resource'},"
+        " and allow_if_no_acl is " + ("true" if decision.verdict is Verdict.ALLOWED else "false"),
         Rule.NO_MATCH: "there are ACLs for this resource, but none that allows it",
     }[decision.rule]

@@ -19,7 +19,7 @@ from kafkaform.core.schema import STRING, Attribute, schema
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import ResourceType
 
-from . import keys, rights, rules
+from . import acl_names, keys, rights, rules
 from .steps import MAX_RECORDS, all_paths, make_step
 
 KIND = "kafka_acl"
@@ -53,6 +53,7 @@ SUPPORTED: Mapping[str, tuple[str, ...]] = {
     "Group": ("Read", "Delete", "Describe", "DescribeConfigs", "AlterConfigs"),
     "Cluster": (
         "Create",
+        "Delete",
         "Alter",
         "Describe",
         "ClusterAction",
@@ -65,6 +66,22 @@ SUPPORTED: Mapping[str, tuple[str, ...]] = {
     "User": ("CreateTokens", "DescribeTokens"),
 }
 """Resource type -> the operations that are ever asked of it; All stands for these."""
+UNLISTED: Mapping[str, frozenset[str]] = {
+    "Cluster": frozenset({"Delete"}),
+    "TransactionalID": frozenset({"TwoPhaseCommit"}),
+}
+"""Resource type -> the operations that are asked of it and that a broker leaves out when it lists
+what we may do (AclEntry.supportedOperations)."""
+EVERY_TOPIC = frozenset({"Create", "Delete"})
+"""What the controller asks of the cluster before it asks the topic: who may do it with the cluster
+may do it with every topic, a DENY on the topic or not (ControllerApis)."""
+
+
+def listed(resource_type: str) -> tuple[str, ...]:
+    """The operations of which a broker says whether we may do them."""
+    hidden = UNLISTED.get(resource_type, frozenset())
+    return tuple(name for name in SUPPORTED[resource_type] if name not in hidden)
+
 
 CLUSTER = "kafka-cluster"
 EVERYTHING = "*"
@@ -186,6 +203,7 @@ def _resource_faults(acl: Acl) -> rules.Faults:
         yield f'the cluster is called "{CLUSTER}" in ACLs', f'set resource_name to "{CLUSTER}"'
     if acl.resource_type == "Cluster" and acl.pattern_type != "Literal":
         yield "there is one cluster, so its name has no prefix", "use the pattern type Literal"
+    yield from acl_names.faults(acl.resource_type, acl.resource_name, acl.pattern_type)
     supported = SUPPORTED[acl.resource_type]
     if acl.operation not in ("All", *supported):
         yield (
@@ -215,6 +233,9 @@ def _host_faults(acl: Acl) -> rules.Faults:
             "use one address, or * for everywhere",
         )
         return
+    if address.is_unspecified:
+        yield f"no client connects from {acl.host}", "use * for everywhere"
+        return
     spelled = as_java(address) if isinstance(address, IPv6Address) else str(address)
     if spelled != acl.host:
         yield f"Kafka spells the address {acl.host} as {spelled}", f"write {spelled}"
@@ -231,8 +252,9 @@ def _warnings(acl: Acl) -> rules.Faults:
     kind = acl.principal.partition(":")[0]
     if kind.lower() == "user" and kind != "User":
         yield f'Kafka\'s users are of the type "User", not "{kind}"', ""
-    if acl.pattern_type == "Prefixed" and acl.resource_name == EVERYTHING:
-        yield 'a prefix "*" is the character itself; Literal "*" is every resource', ""
+    if acl.principal.endswith(EVERYTHING) and acl.principal != "User:*":
+        yield f'"{acl.principal}" is one principal of that name: only User:* stands for others', ""
+    yield from acl_names.warnings(acl.resource_type, acl.resource_name, acl.pattern_type)
 
 
 # ── requests ────────────────────────────────────────────────────────────────────────────

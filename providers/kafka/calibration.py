@@ -10,8 +10,8 @@ from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.resource import Facts, Sweep
 
 from . import keys, rights
-from .access import Access, Decision, Question, Rule, Verdict, decide
-from .acls import CLUSTER, SUPPORTED
+from .access import Access, Decision, Question, Rule, Verdict, authorize
+from .acls import CLUSTER, listed
 from .effects import told
 
 SHOWN = 3
@@ -21,8 +21,6 @@ CAUSES = (
     "Likely causes: an authorizer of another class, a super user that authorizer { super_users } "
     "lacks, or a principal mapping (then declare principal)"
 )
-UNTOLD = frozenset({"TwoPhaseCommit"})
-"""Operations that are asked for but never listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +43,13 @@ class Oneself:
 def oneself(before: Access, sweep: Sweep | None, facts: Facts) -> Oneself:
     """Who we are. A super user may do everything; who may do everything although no ACL says so
     is one."""
-    cluster = _listed(sweep).get(("Cluster", CLUSTER))
+    cluster = list_rights(sweep).get(("Cluster", CLUSTER))
     me = Oneself(facts.principal, None, cluster or None)
     if before.super_users is not None and facts.principal is not None:
         return replace(me, root=facts.principal in before.super_users)
     if not cluster:
         return me
-    if not cluster >= frozenset(SUPPORTED["Cluster"]):
+    if not cluster >= frozenset(listed("Cluster")):
         return replace(me, root=False)
     return replace(me, root=True) if _beyond(before, facts.principal, sweep) else me
 
@@ -60,8 +58,8 @@ def _beyond(before: Access, principal: str | None, sweep: Sweep | None) -> bool:
     """Whether we may do something that nobody may to whom the ACLs do not give it."""
     alone = replace(before, super_users=frozenset())
     return any(
-        decide(alone, Question(principal, None, operation, kind, name)).verdict is Verdict.DENIED
-        for (kind, name), held in list(_listed(sweep).items())[:ASKED]
+        authorize(alone, Question(principal, None, operation, kind, name)).verdict is Verdict.DENIED
+        for (kind, name), held in list(list_rights(sweep).items())[:ASKED]
         for operation in held
     )
 
@@ -87,12 +85,12 @@ def _mismatches(
 ) -> dict[tuple[str, str, bool], list[str]]:
     """(resource, what the simulation rests on, what the cluster says) -> operations."""
     found: dict[tuple[str, str, bool], list[str]] = {}
-    for (kind, name), held in list(_listed(sweep).items())[:ASKED]:
-        asked = SUPPORTED[kind] if held else ("Describe",)
+    for (kind, name), held in list(list_rights(sweep).items())[:ASKED]:
+        asked = listed(kind) if held else ("Describe",)
         for operation in asked:
-            decision = decide(access, Question(me.principal, None, operation, kind, name))
+            decision = authorize(access, Question(me.principal, None, operation, kind, name))
             says = Verdict.ALLOWED if operation in held else Verdict.DENIED
-            if operation not in UNTOLD and decision.verdict not in (says, Verdict.UNKNOWN):
+            if decision.verdict not in (says, Verdict.UNKNOWN):
                 key = f"{kind} {name}", _basis(decision), says is Verdict.ALLOWED
                 found.setdefault(key, []).append(operation)
     return found
@@ -107,8 +105,8 @@ def _basis(decision: Decision) -> str:
     }.get(decision.rule, "by its ACLs")
 
 
-def _listed(sweep: Sweep | None) -> dict[tuple[str, str], frozenset[str]]:
-    """(resource type, name) -> operations."""
+def list_rights(sweep: Sweep | None) -> dict[tuple[str, str], frozenset[str]]:
+    """(resource type, name) -> the operations that the cluster says we may do."""
     listed = {}
     for item in sweep.items if sweep else ():
         kind, name = keys.split(item.identity.key)

@@ -3,6 +3,9 @@
 An ACL concerns more principals, hosts and names than can be asked about one by one. So one asks
 about somebody, somewhere, something that no ACL names, and about those that other ACLs name,
 because only these can fare differently.
+
+An ACL of Create or Delete on the cluster concerns every topic too: it is looked at a second time
+as if it were about all of them.
 """
 
 from __future__ import annotations
@@ -25,16 +28,22 @@ from .access import (
     Question,
     Rule,
     Verdict,
+    authorize,
     covering,
     decide,
+    fits,
 )
-from .acls import ALLOW, EVERYTHING, SUPPORTED, Acl
+from .acls import ALLOW, CLUSTER, EVERY_TOPIC, EVERYTHING, SUPPORTED, Acl
 
 OTHER = "\U0010fffd"
 """What nobody calls anything, and what is behind everything that begins the same."""
 NAMES, PRINCIPALS, HOSTS, SHOWN = 20, 10, 5, 3
 """So many that other ACLs name are asked about for one ACL, and so many are shown. A note tells
 of the others, and `_hidden` stands for what they may lose."""
+RECORDS = "Delete of records"
+"""Delete on a topic allows two things: to delete the topic, which may rest on the cluster, and to
+delete records in it, which rests on the topic alone and is told where only that differs."""
+FIRST = "the cluster is asked before a topic, so no ACL of a topic can deny that"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +99,32 @@ def both(before: Access, after: Access) -> Both:
 
 def effect(acl: Acl, worlds: Both, *, created: bool) -> Effect:
     """What the creation or deletion of this ACL does, together with the rest of the plan."""
-    asked = _asked(acl, worlds)
+    own = _effect(acl, _operations(acl), worlds, created=created)
+    operations = _on_every_topic(acl)
+    if not operations:
+        return own
+    every = replace(acl, resource_type="Topic", resource_name="", pattern_type=PREFIXED)
+    more = _effect(every, operations, worlds, created=created)
+    if not (more.gainers or more.losers or more.partial):
+        return own
+    empty = not (own.gainers or own.losers or own.partial)
+    first = (FIRST,) if more.gainers else ()
+    return Effect(
+        (*(() if empty else own.notes), *more.notes, *first),
+        (*own.losses, *more.losses),
+        own.gainers | more.gainers,
+        own.losers | more.losers,
+        own.partial or more.partial,
+    )
+
+
+def _effect(acl: Acl, operations: Sequence[str], worlds: Both, *, created: bool) -> Effect:
+    asked = _asked(acl, operations, worlds)
     points = asked.points
     gains: dict[tuple[str, ...], list[Point]] = defaultdict(list)
     losses: dict[tuple[str, ...], list[Point]] = defaultdict(list)
     for point in points:
-        gained, lost = _difference(acl, point, worlds)
+        gained, lost = _difference(acl, operations, point, worlds)
         gains[gained].append(point)
         losses[lost].append(point)
     notes = [
@@ -108,8 +137,8 @@ def effect(acl: Acl, worlds: Both, *, created: bool) -> Effect:
         notes = [*(notes or [f"{_verb(acl, created)} nothing where it was asked"]), _unasked(asked)]
     takes = created != (acl.permission == ALLOW)
     return Effect(
-        tuple(notes) or (_nothing(acl, points[0], worlds, created=created),),
-        (*_losses(acl, losses), *(_hidden(acl, asked, worlds) if takes else ())),
+        tuple(notes) or (_nothing(acl, operations, points[0], worlds, created=created),),
+        (*_losses(acl, losses), *(_hidden(acl, operations, asked, worlds) if takes else ())),
         _affected(gains),
         _affected(losses),
         bool(asked.left),
@@ -124,9 +153,9 @@ def told(acl: Acl) -> str:
 
 def pattern(acl: Acl) -> str:
     """What an ACL is about, in words."""
-    if acl.pattern_type == PREFIXED:
+    if acl.pattern_type == PREFIXED and acl.resource_name:
         return f"{acl.resource_type} {acl.resource_name}* (prefix)"
-    if acl.resource_name == EVERYTHING:
+    if acl.resource_name in (EVERYTHING, ""):
         return f"every {acl.resource_type}"
     return f"{acl.resource_type} {acl.resource_name}"
 
@@ -134,11 +163,11 @@ def pattern(acl: Acl) -> str:
 # ── what is asked about ─────────────────────────────────────────────────────────────────
 
 
-def _asked(acl: Acl, worlds: Both) -> _Asked:
+def _asked(acl: Acl, operations: Sequence[str], worlds: Both) -> _Asked:
     """In the order of their names, so that a plan and its apply ask about the same ones."""
     all_names = list(_names(acl, worlds))
     names = all_names[: 1 + NAMES]
-    near = [found for name in names for found in _acls(worlds, acl.resource_type, name)]
+    near = [found for name in names for found in _acls(worlds, acl, operations, name)]
     all_principals, all_hosts = [acl.principal], [acl.host]
     if acl.principal == EVERYBODY:
         named = {one.principal for one in near} - {EVERYBODY}
@@ -197,9 +226,13 @@ def _own(worlds: Both, kind: str, name: str) -> Iterator[Acl]:
                 yield from found
 
 
-def _acls(worlds: Both, kind: str, name: str) -> Iterator[Acl]:
-    for access in (worlds.before, worlds.after):
-        for bucket in covering(access.index, kind, name):
+def _acls(worlds: Both, acl: Acl, operations: Sequence[str], name: str) -> Iterator[Acl]:
+    """The ACLs that decide about this name, those of the cluster among them."""
+    resources = [(acl.resource_type, name)]
+    if acl.resource_type == "Topic" and not EVERY_TOPIC.isdisjoint(operations):
+        resources.append(("Cluster", CLUSTER))
+    for access, resource in product((worlds.before, worlds.after), resources):
+        for bucket in covering(access.index, *resource):
             for found in bucket.values():
                 yield from found
 
@@ -211,36 +244,48 @@ def _is_wide(acl: Acl) -> bool:
 def _operations(acl: Acl) -> tuple[str, ...]:
     """What the ACL is about, what it implies included."""
     supported = SUPPORTED.get(acl.resource_type, ())
+    records = (RECORDS,) if acl.resource_type == "Topic" and fits(acl, "Delete") else ()
     if acl.operation == ALL:
-        return supported
+        return (*supported, *records)
     implied = (
         one
         for one in supported
         if one != acl.operation and acl.operation in IMPLIED_BY.get(one, ())
     )
-    return (acl.operation, *(implied if acl.permission == ALLOW else ()))
+    return (acl.operation, *(implied if acl.permission == ALLOW else ()), *records)
 
 
-def _difference(acl: Acl, point: Point, worlds: Both) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _on_every_topic(acl: Acl) -> tuple[str, ...]:
+    """What an ACL on the cluster decides about every topic."""
+    if acl.resource_type != "Cluster":
+        return ()
+    return tuple(one for one in SUPPORTED["Topic"] if one in EVERY_TOPIC and fits(acl, one))
+
+
+def _difference(
+    acl: Acl, operations: Sequence[str], point: Point, worlds: Both
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The operations that are gained, and those that are lost."""
     gained: list[str] = []
     lost: list[str] = []
-    for operation in _operations(acl):
-        question = Question(point.principal, point.host, operation, acl.resource_type, point.name)
-        before, after = (decide(one, question).verdict for one in (worlds.before, worlds.after))
-        if before is not after:
-            (gained if after is Verdict.ALLOWED else lost).append(operation)
+    for operation in operations:
+        asks, word = (authorize, "Delete") if operation == RECORDS else (decide, operation)
+        question = Question(point.principal, point.host, word, acl.resource_type, point.name)
+        before, after = (asks(one, question).verdict for one in (worlds.before, worlds.after))
+        found = gained if after is Verdict.ALLOWED else lost
+        if before is not after and word not in found:
+            found.append(operation)
     return tuple(gained), tuple(lost)
 
 
-def _hidden(acl: Acl, asked: _Asked, worlds: Both) -> Iterator[str]:
+def _hidden(acl: Acl, operations: Sequence[str], asked: _Asked, worlds: Both) -> Iterator[str]:
     """What stands for the losses of those who are not asked about: another text as soon as an
     ACL there is another, so that no new loss hides behind the caps. What the plan leaves counts,
     which stays the same while the plan is applied."""
     if not asked.left:
         return
     left, kind = replace(worlds, before=worlds.after), acl.resource_type
-    near = {*_acls(left, kind, asked.points[0].name)}
+    near = {*_acls(left, acl, operations, asked.points[0].name)}
     for name in _within(acl, worlds) if _is_wide(acl) else ():
         near.update(_own(left, kind, name))
     seen = digest(FrozenMap(acls=tuple(sorted(one.fields for one in near))))[:8]
@@ -300,9 +345,11 @@ def _verb(acl: Acl, created: bool) -> str:
     return "gives" if created == (acl.permission == ALLOW) else "takes"
 
 
-def _nothing(acl: Acl, point: Point, worlds: Both, *, created: bool) -> str:
+def _nothing(
+    acl: Acl, operations: Sequence[str], point: Point, worlds: Both, *, created: bool
+) -> str:
     """Why the change has no effect, as seen from its most general point."""
-    operation = (*_operations(acl), acl.operation)[0]
+    operation = (*operations, acl.operation)[0]
     question = Question(point.principal, point.host, operation, acl.resource_type, point.name)
     verb = _verb(acl, created)
     without, with_ = (worlds.before, worlds.after)[:: 1 if created else -1]

@@ -25,7 +25,7 @@ CONVERGED = frozenset(
 RIGHTS = {
     "CreateTopics": "Create on Topic {name}, or Create on Cluster",
     "CreatePartitions": "Alter on Topic {name}",
-    "DeleteTopics": "Delete on Topic {name}",
+    "DeleteTopics": "Delete on Topic {name}, or Delete on Cluster",
     "IncrementalAlterConfigs": "AlterConfigs on Topic {name}",
     "DescribeConfigs": "DescribeConfigs on Topic {name}",
     "Metadata": "Describe on Topic {name}",

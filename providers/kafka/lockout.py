@@ -1,5 +1,6 @@
 """A plan must not saw off the branch it sits on: whoever runs it keeps the rights to change and
-see ACLs, and those that its later steps need, at every moment in between.
+see ACLs, and those that its later steps need, at every moment in between. Afterwards it still sees
+all that it manages, and may still change it.
 
 Source of the order of ACL changes: architecture §4.6.
 """
@@ -12,6 +13,7 @@ from kafkaform.core.change import Action, Block, BlockKind, Change
 from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.resource import Facts, Identity
 
+from . import acls
 from .access import (
     EVERYBODY,
     PREFIXED,
@@ -20,7 +22,9 @@ from .access import (
     Need,
     Question,
     Verdict,
+    asked_first,
     covered,
+    covering,
     decide,
     fits,
     index,
@@ -45,6 +49,20 @@ LATER: Mapping[str, Callable[[str], Right]] = {
 }
 """Kind -> the right that its delete needs, which comes after ACLs were made."""
 
+_ON_CLUSTER = (("Cluster", ("DescribeConfigs",), ("AlterConfigs",)),)
+MANAGED: Mapping[str, Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
+    "kafka_topic": (("Topic", ("Describe", "DescribeConfigs"), ("AlterConfigs", "Alter")),),
+    "kafka_topic_config": (("Topic", ("Describe", "DescribeConfigs"), ("AlterConfigs",)),),
+    "kafka_group_config": (("Group", ("DescribeConfigs",), ("AlterConfigs",)),),
+    "kafka_quota": _ON_CLUSTER,
+    "kafka_broker_config": _ON_CLUSTER,
+    "kafka_cluster_config": _ON_CLUSTER,
+    "kafka_client_metrics": _ON_CLUSTER,
+}
+"""Kind -> resource type, the operations by which a plan sees an object, and those by which it
+changes it. Delete is left out: to deny it to oneself is a protection, not an accident. Users with
+a password need what ACLs need."""
+_KEEPS = frozenset({Action.CREATE, Action.UPDATE, Action.ADOPT, Action.IMPORT, Action.NOOP})
 
 UNPROVEN_ACCESS = "unproven-access"
 """Accepts what cannot be proven to be harmless."""
@@ -68,7 +86,6 @@ def lockouts(
     created: Mapping[Identity, Acl],
     deleted: Mapping[Identity, Acl],
     before: Access,
-    live: Sequence[Acl],
     me: Oneself,
     facts: Facts,
 ) -> Iterator[tuple[Identity, Block]]:
@@ -77,7 +94,7 @@ def lockouts(
         return
     mine = me.access(before)
     wanted = {right: why for right, why in _needed(changes).items() if _held(right, mine, me)}
-    near = [acl for acl in live if any(_covers(acl, right) for right in wanted)]
+    near = tuple({acl for right in wanted for acl in _find_acls(before, right)})
     for moment in _moments(created, deleted, facts):
         during = moment.access(near, mine)
         for right, why in wanted.items():
@@ -140,6 +157,154 @@ def _culprits(moment: Moment, right: Right, access: Access, me: Oneself) -> Iter
         allowed = acl.permission == ALLOW and _concerns(acl, operation, me)
         if _covers(acl, right) and allowed:
             yield identity
+    first = _on_cluster(right)
+    if first is not None:
+        yield from _culprits(moment, first, access, me)
+
+
+def _on_cluster(right: Right) -> Right | None:
+    """The right on the cluster that would do instead."""
+    first = asked_first(Question(None, None, *right))
+    return None if first is None else (first.operation, first.resource_type, first.resource_name)
+
+
+def _find_acls(access: Access, right: Right) -> Iterator[Acl]:
+    """The ACLs that decide whether we have it."""
+    for _, kind, name in filter(None, (right, _on_cluster(right))):
+        for bucket in covering(access.index, kind, name):
+            for found in bucket.values():
+                yield from found
+
+
+# ── what later plans need ───────────────────────────────────────────────────────────────
+
+
+def find_sight_losses(
+    changes: Sequence[Change],
+    created: Mapping[Identity, Acl],
+    deleted: Mapping[Identity, Acl],
+    before: Access,
+    after: Access,
+    me: Oneself,
+    told: Mapping[tuple[str, str], frozenset[str]],
+) -> Iterator[tuple[Identity, Block]]:
+    """The changes after which we no longer see what the state manages, or may not change it.
+    told: resource type and name -> what the cluster says that we may do with it.
+
+    A DENY of sight is also caught where a plan does not say what is managed, as with --target.
+    """
+    if me.root:
+        return
+    end = Moment(
+        _select_takers(created, DENY, before, me), _select_takers(deleted, ALLOW, before, me)
+    )
+    taking = index((*end.made.values(), *end.gone.values()))
+    denying = index(acl for acl in end.made.values() if acl.permission == DENY)
+    kept = _collect_rights(changes)
+    seen = {("Describe", *one): ("", True) for one, held in told.items() if "Describe" in held}
+    found = [(right, why) for right, why in kept.items() if covered(taking, *right[1:])]
+    found += [(r, w) for r, w in seen.items() if r not in kept and covered(denying, *r[1:])]
+    mine, then = me.access(before), me.access(after)
+    for right, (address, sees) in found:
+        decision = _judge_right(right, mine, then, me, told)
+        if decision is not None:
+            for identity in _culprits(end, right, mine, me):
+                yield identity, _sight_block(right, address, sees, decision, me)
+
+
+def _select_takers(
+    found: Mapping[Identity, Acl], permission: str, before: Access, me: Oneself
+) -> dict[Identity, Acl]:
+    """The changed ACLs that may take a right of ours: those with this permission, and the first
+    ones of what may stand open."""
+    return {
+        identity: acl
+        for identity, acl in found.items()
+        if (acl.permission == permission and acl.principal in (me.principal, EVERYBODY))
+        or (permission == DENY and before.allow_if_no_acl is not False)
+    }
+
+
+def _collect_rights(changes: Sequence[Change]) -> dict[Right, tuple[str, bool]]:
+    """Right -> the address that needs it, and whether to see it."""
+    kept: dict[Right, tuple[str, bool]] = {}
+    for change in changes:
+        for kind, sees, alters in MANAGED.get(change.identity.kind, ()):
+            if change.action not in _KEEPS:
+                continue
+            name = CLUSTER if kind == "Cluster" else change.identity.key
+            for operation in (*sees, *alters):
+                kept.setdefault((operation, kind, name), (change.address, operation in sees))
+    return kept
+
+
+def find_hiding(
+    changes: Sequence[Change], principal: str | None
+) -> Iterator[tuple[Identity, Change, Acl]]:
+    """What cannot be seen, each with the change of an ACL of the same state that hides it."""
+    hidden = [
+        change
+        for change in changes
+        if change.blocked is not None and change.blocked.kind is BlockKind.UNREADABLE
+    ]
+    denies = {
+        acl: change
+        for change in (changes if hidden else ())
+        if change.identity.kind == acls.KIND and change.action is not Action.CREATE
+        for acl in [acls.acl_of_key(change.identity.key)]
+        if acl.permission == DENY and acl.principal in (principal, EVERYBODY)
+    }
+    known = index(denies)
+    for change in hidden:
+        for kind, sees, _ in MANAGED.get(change.identity.kind, ()):
+            name = CLUSTER if kind == "Cluster" else change.identity.key
+            near = (a for b in covering(known, kind, name) for found in b.values() for a in found)
+            acl = next((acl for acl in near if any(fits(acl, one) for one in sees)), None)
+            if acl is not None:
+                yield change.identity, denies[acl], acl
+
+
+def _judge_right(
+    right: Right,
+    before: Access,
+    after: Access,
+    me: Oneself,
+    told: Mapping[tuple[str, str], frozenset[str]],
+) -> Decision | None:
+    """What decides that we lose it, None if we do not, or never had it. Where it is not declared
+    what holds without an ACL, only an ACL or the cluster proves that we have it."""
+    operation, kind, name = right
+    question = Question(me.principal, None, *right)
+    now, then = decide(before, question).verdict, decide(after, question)
+    if now is Verdict.DENIED or then.verdict is Verdict.ALLOWED:
+        return None
+    if then.verdict is Verdict.DENIED:
+        held = now is Verdict.ALLOWED or operation in told.get((kind, name), ())
+        return then if held else None
+    plain = (decide(_by_acls(one), question).verdict for one in (before, after))
+    return then if tuple(plain) == (Verdict.ALLOWED, Verdict.DENIED) else None
+
+
+def _by_acls(access: Access) -> Access:
+    """What is not declared is taken as Kafka's own default."""
+    return Access(access.index, access.super_users or frozenset(), access.allow_if_no_acl is True)
+
+
+def _sight_block(right: Right, address: str, sees: bool, decision: Decision, me: Oneself) -> Block:
+    if not address:
+        why = "if this state manages it, no later plan could see it"
+    elif sees:
+        why = f"no later plan could see {address}"
+    else:
+        why = f"no later plan could change {address}"
+    block = _block(right, why, decision, me)
+    if block.waiver or (sees and address):
+        return block
+    return replace(
+        block,
+        advice=f"add an ACL that keeps the right, or accept it with --accept-{UNPROVEN_ACCESS}",
+        waiver=UNPROVEN_ACCESS,
+    )
 
 
 def _concerns(acl: Acl, operation: str, me: Oneself) -> bool:

@@ -3,6 +3,7 @@
 The dry run finds a missing right of the steps that can go at once; those that wait for others
 would meet it half way through. What the cluster does not tell is left to it: rights on topics
 that are not there yet or not seen, rights on groups, the right to create a topic of one name.
+Whether we may delete every topic is not told either, but the ACLs say it (`Held.every_topic`).
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 from kafkaform.core.change import Step, Verdict
-from kafkaform.core.dataclass import dataclass
+from kafkaform.core.dataclass import dataclass, field
 from kafkaform.core.resource import Fault, FaultClass
 
 from . import rights
+from .acls import CLUSTER
 from .faults import code_name, right_for
 
 ON_TOPIC = {
@@ -33,6 +35,9 @@ ON_CLUSTER = {
 }
 """API -> operation on the cluster."""
 
+Right = tuple[str, str, str]
+"""operation, resource type, resource name."""
+
 _GRANTING, _EVERYBODY = "CreateAcls", "User:*"
 _TOPIC_DENIED, _CLUSTER_DENIED = 29, 31
 
@@ -40,10 +45,14 @@ _TOPIC_DENIED, _CLUSTER_DENIED = 29, 31
 @dataclass(frozen=True, slots=True)
 class Held:
     """What we may do, by the names that ACLs use. cluster: None if it does not say; topics: only
-    those that told it."""
+    those that told it; every_topic: whether we may delete any topic, because the cluster is asked
+    for that before the topic, None if that is not known; denied: missing right -> the ACL that
+    denies it, in words."""
 
     cluster: Set[str] | None
     topics: Mapping[str, Set[str]]
+    every_topic: bool | None = None
+    denied: Mapping[Right, str] = field(default_factory=dict)
 
 
 def topics_of(steps: Sequence[Step]) -> tuple[str, ...]:
@@ -55,12 +64,26 @@ def missing(steps: Sequence[Step], held: Held, principal: str | None) -> Iterato
     """A verdict for every step whose right is known to be missing. principal: who we are, if
     that is known: a plan that gives us rights is held to the right to do so alone."""
     granting = any(_grants(step, principal) for step in steps)
+    for step, right in find_missing(steps, held):
+        if _anyway(right, held) or (granting and step.request.name != _GRANTING):
+            continue
+        yield Verdict(step.id, step.evidence, _fault(step.request.name, right, held, principal))
+
+
+def find_missing(steps: Sequence[Step], held: Held) -> Iterator[tuple[Step, Right]]:
+    """The steps with a right on their own resource that the cluster says we lack."""
     for step in steps:
-        fault = (
-            None if granting and step.request.name != _GRANTING else _fault(step, held, principal)
-        )
-        if fault is not None:
-            yield Verdict(step.id, step.evidence, fault)
+        name = _topic(step)
+        known = held.cluster if name is None else held.topics.get(name)
+        wanted = _on_cluster(step) if name is None else ON_TOPIC[step.request.name]
+        if known is not None and wanted is not None and wanted not in known:
+            yield step, (wanted, "Cluster", CLUSTER) if name is None else (wanted, "Topic", name)
+
+
+def _anyway(right: Right, held: Held) -> bool:
+    """Whether the step may succeed without this right: nobody is stopped on a guess."""
+    operation, kind, _ = right
+    return kind == "Topic" and operation == "Delete" and held.every_topic is not False
 
 
 def _grants(step: Step, principal: str | None) -> bool:
@@ -76,20 +99,27 @@ def _topic(step: Step) -> str | None:
     return str(step.payload["name"])
 
 
-def _fault(step: Step, held: Held, principal: str | None) -> Fault | None:
-    api, name = step.request.name, _topic(step)
-    known = held.cluster if name is None else held.topics.get(name)
-    wanted = _on_cluster(step) if name is None else ON_TOPIC[api]
-    if known is None or wanted is None or wanted in known:
-        return None
-    place, code = ("Cluster", _CLUSTER_DENIED) if name is None else (f"Topic {name}", _TOPIC_DENIED)
+def _fault(api: str, right: Right, held: Held, principal: str | None) -> Fault:
+    operation, kind, name = right
+    place, code = (
+        ("Cluster", _CLUSTER_DENIED) if kind == "Cluster" else (f"Topic {name}", _TOPIC_DENIED)
+    )
+    denied = held.denied.get(right)
     return Fault(
         code_name(code),
-        f"{principal or 'our user'} lacks {wanted} on {place}",
+        f"{principal or 'our user'} lacks {operation} on {place}"
+        + (f", because of the ACL {denied}" if denied else ""),
         FaultClass.PERMISSION,
         api,
-        f"grant {right_for(api, name or '', code)}, or run as a principal that has it",
+        _advice(denied, right_for(api, name, code)),
     )
+
+
+def _advice(denied: str | None, right: str) -> str:
+    """A DENY has to go: no ALLOW is stronger."""
+    if denied:
+        return "delete that ACL, or run as a principal that it does not concern"
+    return f"grant {right}, or run as a principal that has it"
 
 
 def _on_cluster(step: Step) -> str | None:

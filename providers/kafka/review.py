@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from kafkaform.core.change import Action, Block, BlockKind, Change, Review
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
 
-from . import acls, configs, mutations, quotas, review_acls, scram, topics
+from . import acls, configs, lockout, mutations, quotas, review_acls, scram, topics
+from .effects import told
 from .rules import collision_key
 
 Found = Iterator[tuple[Identity, Block]]
@@ -42,7 +43,7 @@ def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts)
     return Review(
         blocks={**access.blocks, **blocks},
         unless=access.unless,
-        notes=access.notes,
+        notes={**access.notes, **_hiding_notes(left, facts)},
         losses=access.losses,
         warnings=(
             *access.warnings,
@@ -54,6 +55,16 @@ def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts)
             *scram.own_warnings(left, facts),
         ),
     )
+
+
+def _hiding_notes(changes: Sequence[Change], facts: Facts) -> Mapping[Identity, tuple[str, ...]]:
+    """Whoever took his own sight away finds the way back here."""
+    notes = {}
+    for identity, change, acl in lockout.find_hiding(changes, facts.principal):
+        goes = change.action is Action.DELETE and change.blocked is None
+        way = f", which this plan deletes: apply --target='{change.address}' first" if goes else ""
+        notes[identity] = (f"{told(acl)} hides it ({change.address}{way})",)
+    return notes
 
 
 def _creates(changes: Sequence[Change]) -> tuple[Change, ...]:

@@ -16,9 +16,9 @@ from kafkaform.core.value import EMPTY
 from . import acls, rights, topics
 from .access import PREFIXED, Access, Question, Verdict, covered, decide, index
 from .acls import DENY, Acl
-from .calibration import Oneself, mismatches, oneself
+from .calibration import Oneself, list_rights, mismatches, oneself
 from .effects import OTHER, Both, Effect, both, effect, pattern
-from .lockout import UNPROVEN_ACCESS, lockouts
+from .lockout import UNPROVEN_ACCESS, find_sight_losses, lockouts
 
 Found = Iterator[tuple[Identity, Block]]
 
@@ -61,7 +61,18 @@ def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts)
     before, after = (_access(found, facts) for found in (plan.live, plan.after))
     me = oneself(before, sweeps.get(rights.KIND), facts)
     effects = _effects(plan, before, after)
-    caught = list(lockouts(changes, plan.created, plan.deleted, before, plan.live, me, facts))
+    caught = [
+        *lockouts(changes, plan.created, plan.deleted, before, me, facts),
+        *find_sight_losses(
+            changes,
+            plan.created,
+            plan.deleted,
+            before,
+            after,
+            me,
+            list_rights(sweeps.get(rights.KIND)),
+        ),
+    ]
     wrong = mismatches(before, me, sweeps.get(rights.KIND))
     return Review(
         blocks=_first((identity, block) for identity, block in caught if not block.waiver),
@@ -189,6 +200,10 @@ def _closed(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
     if before.allow_if_no_acl is not True or not _only(acl, after, before):
         return found
     closed = f"everybody whom no ACL names loses {pattern(acl)}, which stood open"
+    if acl.resource_type == "Cluster":
+        closed += ", and with it creating and deleting topics that have ACLs"
+    elif acl.resource_type == "Topic" and not covered(after.index, "Cluster", acls.CLUSTER):
+        closed += ", but may still create and delete it, as the cluster itself has no ACL"
     return replace(found, notes=(*found.notes, closed), losses=(*found.losses, closed))
 
 
@@ -196,7 +211,9 @@ def _open(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
     """The last ACL of a resource, where no ACL means that everybody may."""
     if before.allow_if_no_acl is not True or not _only(acl, before, after):
         return found
-    return replace(found, notes=(*found.notes, f"everybody gains everything on {pattern(acl)}"))
+    more = ", and may create and delete every topic" if acl.resource_type == "Cluster" else ""
+    opened = f"everybody gains everything on {pattern(acl)}{more}"
+    return replace(found, notes=(*found.notes, opened))
 
 
 def _only(acl: Acl, one: Access, other: Access) -> bool:
@@ -219,7 +236,8 @@ def _openings(plan: Acls, before: Access, after: Access, me: Oneself, live: Swee
     for identity, acl in plan.deleted.items():
         opened = _opened(acl, before, after, me, live)
         if opened:
-            yield identity, _open_block(opened, before.allow_if_no_acl)
+            more = ", and create and delete every topic" * (acl.resource_type == "Cluster")
+            yield identity, _open_block(opened, more, before.allow_if_no_acl)
 
 
 def _first(found: Found) -> dict[Identity, Block]:
@@ -246,12 +264,13 @@ UNPROVEN = Block(
 )
 
 
-def _open_block(what: str, rule: bool | None) -> Block:
+def _open_block(what: str, more: str, rule: bool | None) -> Block:
+    """more: what everybody may do besides."""
     why = (
-        "allow.everyone.if.no.acl.found = true, so everybody may then do everything with it"
+        f"allow.everyone.if.no.acl.found = true, so everybody may then do everything with it{more}"
         if rule
         else "allow_if_no_acl is not declared, and if it is true everybody may then do everything "
-        "with it"
+        f"with it{more}"
     )
     return Block(
         BlockKind.GUARD,

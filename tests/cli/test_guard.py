@@ -175,6 +175,40 @@ def test_nobody_saws_off_the_branch(own: Acls) -> None:
     own.folder.fails(8, "apply", "-auto-approve", "-accept-open-access", "-accept-unproven-access")
 
 
+def test_nobody_takes_his_own_sight_of_what_he_manages(own: Acls) -> None:
+    """A DENY of one's own Describe on a managed topic is refused. Where a targeted plan cannot
+    know that it is managed it can be accepted; what is hidden then names the ACL, and its deletion
+    gives the sight back."""
+    who, name = f"User:{own.me}", f"{own.folder.prefix}a"
+    own.grant(binding(who, "ALL", "Topic", own.folder.prefix, "PREFIXED"))
+    topic = (
+        f'resource "kafka_topic" "a" {{\n  name = "{name}"\n  partitions = 1\n'
+        "  replication_factor = 1\n}\n"
+    )
+    deny = (
+        f'resource "kafka_acl" "deny" {{\n  acl_principal = "{who}"\n  acl_host = "*"\n'
+        '  acl_operation = "Describe"\n  acl_permission_type = "Deny"\n'
+        f'  resource_type = "Topic"\n  resource_name = "{name}"\n}}\n'
+    )
+    own.folder.write("main.kf.hcl", topic)
+    own.folder.done("apply", "-auto-approve")
+    own.folder.write("main.kf.hcl", topic + deny)
+    said = own.folder.fails(8, "plan")
+    assert f"it would take Describe on Topic {name} from {who}, as whom this runs" in said
+    assert "no later plan could see kafka_topic.a" in said
+    own.folder.fails(8, "apply", "-auto-approve", "-accept-unproven-access")
+    only = ("apply", "-auto-approve", "-target=kafka_acl.deny")
+    assert "if this state manages it" in own.folder.fails(8, *only)
+    own.folder.done(*only, "-accept-unproven-access")
+    said = own.folder.run("plan").text
+    assert f"Deny Describe for {who} on Topic {name} hides it (kafka_acl.deny)" in said
+    own.folder.write("main.kf.hcl", topic)
+    said = own.folder.run("plan").text
+    assert "which this plan deletes: apply --target='kafka_acl.deny' first" in said
+    own.folder.done(*only)
+    assert "No changes" in own.folder.done("plan").text
+
+
 def test_a_lock_out_that_appears_after_the_plan_is_found(own: Acls) -> None:
     """The reviewed plan was harmless because another ACL gave the same; now it is not there."""
     who = f"User:{own.me}"

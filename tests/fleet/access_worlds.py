@@ -22,6 +22,7 @@ NAMES = ("a", "ab", "abc", "abd", "b", "*", "*x", "\uffee", "\U0001f600", "\U000
 PATTERNS = (*NAMES, "", "\U0010ffff", "kafka-cluster")
 PRINCIPALS = ("User:u", "User:v", "User:*", "Group:g")
 HOSTS = ("*", "1.1.1.1", "2.2.2.2")
+CLUSTER = "kafka-cluster"
 STRANGER, ELSEWHERE = "User:stranger", "9.9.9.9"
 """Whom and what no ACL names."""
 
@@ -95,7 +96,7 @@ def acl(chance: Random, kind: str) -> Acl:
         operation=chance.choice(operations),
         permission=chance.choice(("Allow", "Allow", "Allow", "Deny")),
         resource_type=kind,
-        resource_name=chance.choice(PATTERNS),
+        resource_name=chance.choice((CLUSTER, *PATTERNS) if kind == "Cluster" else PATTERNS),
         pattern_type=chance.choice(("Literal", "Prefixed")),
     )
 
@@ -162,6 +163,13 @@ def told(row: Mapping[str, Any], operation: str) -> Verdict:
     if row["effective_mask"] & bit:
         return Verdict.ALLOWED
     return Verdict.UNKNOWN if row["unknown_mask"] & bit else Verdict.DENIED
+
+
+def reaches_every_topic(acl: Acl) -> bool:
+    """Whether an ACL of the cluster decides about creating or deleting topics."""
+    name, literal = acl.resource_name, acl.pattern_type == "Literal"
+    fits = name in ("*", "kafka-cluster") if literal else "kafka-cluster".startswith(name)
+    return acl.resource_type == "Cluster" and fits
 
 
 def covers(wide: tuple[str, str], narrow: tuple[str, str]) -> bool:

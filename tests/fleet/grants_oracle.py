@@ -50,8 +50,11 @@ def _of_acl(
             yield "any_host", "low"
         if acl.operation == "All":
             yield "any_operation", "high" if acl.resource_type == "Cluster" else "medium"
-        if everything:
+        every_topic = acl.resource_type == "Cluster" and acl.operation in ("Create", "Delete")
+        if everything or every_topic:
             yield "any_resource", risk
+        if everything:
+            pass
         elif (
             acl.pattern_type == "Prefixed"
             and len(acl.resource_name) <= register.settings.short_prefix

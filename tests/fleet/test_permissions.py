@@ -37,6 +37,7 @@ from tests.fleet.access_worlds import (
     STRANGER,
     World,
     covers,
+    reaches_every_topic,
     told,
     verdict,
     worlds,
@@ -110,7 +111,19 @@ def test_rows_about_patterns_say_what_the_authorizer_says(built: list[Row]) -> N
         for who in world.super_users or ()
         for kind in ASKED
     }
-    assert found.keys() == wanted | supers
+    by_cluster = {
+        (world.name, *_EVERY_TOPIC, acl.principal, acl.host)
+        for world in WORLDS
+        for acl in world.acls
+        if acl in _first(world)
+    }
+    anybody = {
+        (world.name, *_EVERY_TOPIC, "User:*", "*")
+        for world in WORLDS
+        if world.allow_if_no_acl and not any(map(reaches_every_topic, world.acls))
+    }
+    assert found.keys() == wanted | supers | by_cluster | anybody
+    assert by_cluster and anybody
     asked = 0
     by_name = {world.name: world for world in WORLDS}
     for row in found.values():
@@ -118,6 +131,16 @@ def test_rows_about_patterns_say_what_the_authorizer_says(built: list[Row]) -> N
         assert row["via"] == _own(world, row)
         asked += _compare(world, row)
     assert asked > 5_000
+
+
+_EVERY_TOPIC = ("Topic", "*", "Prefixed")
+"""Where rows stand that the rights on the cluster alone make."""
+
+
+def _first(world: World) -> list[Acl]:
+    """The ACLs that are asked before those of topics."""
+    asked = ("All", "Create", "Delete")
+    return [acl for acl in world.acls if reaches_every_topic(acl) and acl.operation in asked]
 
 
 def _shown(acl: Acl) -> str:
@@ -133,8 +156,15 @@ def _own(world: World, row: Row) -> list[str]:
         if all(getattr(acl, name) == row[name] for name in fields)
         and _shown(acl) == row["resource"]
     ]
-    own.sort(key=lambda acl: (acl.permission == "Allow", acl.operation == "All", acl.key))
-    return [acl.key for acl in own]
+    if (row["resource_type"], row["resource"], row["pattern_type"]) == _EVERY_TOPIC:
+        who = (row["principal"], row["host"])
+        own += [acl for acl in _first(world) if (acl.principal, acl.host) == who]
+
+    def rank(acl: Acl) -> tuple[bool, bool, str]:
+        last = acl.operation == "All" and acl.resource_type == row["resource_type"]
+        return acl.permission == "Allow", last, acl.key
+
+    return [acl.key for acl in sorted(own, key=rank)]
 
 
 def _compare(world: World, row: Row) -> int:
@@ -152,7 +182,8 @@ def _compare(world: World, row: Row) -> int:
         Acl(a.principal, a.host, a.operation, a.permission, kind, "", "Prefixed") for a in wider
     ]
     full = world.access
-    access = Access(index(everything), full.super_users, full.allow_if_no_acl)
+    cluster = [acl for acl in world.acls if acl.resource_type == "Cluster" != kind]
+    access = Access(index([*everything, *cluster]), full.super_users, full.allow_if_no_acl)
     who = STRANGER if row["principal"] == "User:*" else row["principal"]
     host = ELSEWHERE if row["host"] == "*" else row["host"]
     for operation in ASKED[kind]:

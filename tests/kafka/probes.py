@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 from kafka.protocol.admin import (
     AlterClientQuotasRequest,
@@ -19,6 +20,8 @@ from kafka.protocol.admin import (
     CreateTopicsRequest,
     DeleteAclsRequest,
     DeleteGroupsRequest,
+    DeleteRecordsRequest,
+    DeleteTopicsRequest,
     DescribeAclsRequest,
     DescribeClientQuotasRequest,
     DescribeGroupsRequest,
@@ -29,6 +32,7 @@ from kafka.protocol.consumer import (
     HeartbeatRequest,
     ListOffsetsRequest,
     OffsetFetchRequest,
+    OffsetForLeaderEpochRequest,
 )
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
@@ -41,6 +45,7 @@ from kafkaform_providers.kafka.acls import (
     RESOURCE_TYPES,
     SUPPORTED,
     Acl,
+    listed,
 )
 from kafkaform_providers.kafka.wire.client import Wire
 from kafkaform_providers.kafka.wire.cluster import describe_cluster
@@ -62,6 +67,8 @@ PATTERNS: Mapping[str, tuple[str, ...]] = {
 REFUSED = frozenset({29, 30, 31, 53})
 """TOPIC_, GROUP_, CLUSTER_ and TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
 SECONDS = 15.0
+ANY = "any topic"
+"""Instead of a name: a right on one topic, whichever it is, would do."""
 
 
 class Right(NamedTuple):
@@ -71,12 +78,14 @@ class Right(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """user did `api`; allowed: what the broker said; rights: each of them would do."""
+    """user did `api`; allowed: what the broker said; rights: each of them would do; alone: no
+    right on another resource would."""
 
     user: str
     api: str
     rights: tuple[Right, ...]
     allowed: bool
+    alone: bool = False
 
 
 # ── ACLs ────────────────────────────────────────────────────────────────────────────────
@@ -165,7 +174,7 @@ Codes = Iterator[tuple[str, int]]
 
 
 def _door(
-    kind: str, operation: str, *more: Right
+    kind: str, operation: str, *more: Right, alone: bool = False
 ) -> Callable[[Callable[[Wire, Sequence[str]], Codes]], Callable[[str, Wire], Iterator[Probe]]]:
     """Makes a function that gives error codes by name one that gives probes."""
 
@@ -178,7 +187,7 @@ def _door(
             assert answered.keys() == set(names), (codes.__name__, answered)
             for name, code in answered.items():
                 rights = (Right(operation, kind, name), *more)
-                yield Probe(user, codes.__name__, rights, code not in REFUSED)
+                yield Probe(user, codes.__name__, rights, code not in REFUSED, alone)
 
         return ask
 
@@ -240,7 +249,7 @@ def list_offsets(wire: Wire, names: Sequence[str]) -> Codes:
         yield row.name, row.partitions[0].error_code
 
 
-@_door("Topic", "Create", Right("Create", "Cluster", "kafka-cluster"))
+@_door("Topic", "Create")
 def create_topics(wire: Wire, names: Sequence[str]) -> Codes:
     row = CreateTopicsRequest.CreatableTopic
     request = CreateTopicsRequest(
@@ -252,6 +261,29 @@ def create_topics(wire: Wire, names: Sequence[str]) -> Codes:
         validate_only=True,
     )
     yield from ((row.name, row.error_code) for row in wire.send(request, SECONDS).topics)
+
+
+@_door("Topic", "Delete", alone=True)
+def delete_records(wire: Wire, names: Sequence[str]) -> Codes:
+    """Asked by brokers, about the topic and nothing else."""
+    topic = DeleteRecordsRequest.DeleteRecordsTopic
+    partition = topic.DeleteRecordsPartition(partition_index=7, offset=0)
+    request = DeleteRecordsRequest(
+        topics=[topic(name=name, partitions=[partition]) for name in names], timeout_ms=5000
+    )
+    for row in wire.send(request, SECONDS).topics:
+        yield row.name, row.partitions[0].error_code
+
+
+@_door("Topic", "Describe", Right("ClusterAction", "Cluster", "kafka-cluster"))
+def leader_epochs(wire: Wire, names: Sequence[str]) -> Codes:
+    topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+    partition = topic.OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=0)
+    request = OffsetForLeaderEpochRequest(
+        replica_id=-2, topics=[topic(topic=name, partitions=[partition]) for name in names]
+    )
+    for row in wire.send(request, SECONDS).topics:
+        yield row.topic, row.partitions[0].error_code
 
 
 @_door("Topic", "Alter")
@@ -332,6 +364,14 @@ def init_producer_id(wire: Wire, names: Sequence[str]) -> Codes:
         yield name, wire.send(request, SECONDS).error_code
 
 
+@_door("Cluster", "IdempotentWrite", Right("Write", "Topic", ANY))
+def idempotent_producer(wire: Wire, names: Sequence[str]) -> Codes:
+    request = InitProducerIdRequest(
+        transactional_id=None, transaction_timeout_ms=10_000, max_version=4
+    )
+    yield names[0], wire.send(request, SECONDS).error_code
+
+
 @_door("TransactionalID", "Describe")
 def describe_transactions(wire: Wire, names: Sequence[str]) -> Codes:
     request = DescribeTransactionsRequest(transactional_ids=list(names))
@@ -383,6 +423,8 @@ _TOPICS = (
     fetch,
     list_offsets,
     create_topics,
+    delete_records,
+    leader_epochs,
     create_partitions,
     topic_configs,
     alter_topic_configs,
@@ -395,8 +437,35 @@ _GROUPS = (
     group_configs,
     alter_group_configs,
 )
-_TRANSACTIONS = (init_producer_id, describe_transactions)
+_TRANSACTIONS = (init_producer_id, idempotent_producer, describe_transactions)
 _CLUSTER = (describe_acls, alter_reassignments, describe_quotas, alter_quotas)
+
+
+# ── deleting topics ─────────────────────────────────────────────────────────────────────
+
+_TWICE = 42
+"""INVALID_REQUEST."""
+
+
+def deletions(
+    user: str, wire: Wire, topics: Mapping[str, UUID], recreate: Callable[[str], None]
+) -> Iterator[Probe]:
+    """Delete topics that are there, mostly without doing it: a topic that is named both by its
+    name and by its id is refused as named twice, but to those who may delete it only. Who may
+    delete and not describe it does delete it, because the name alone is refused then.
+
+    topics: name -> id; recreate: makes a topic that was deleted again.
+    """
+    row = DeleteTopicsRequest.DeleteTopicState
+    for name, number in dict(topics).items():
+        both = [row(name=name, topic_id=UUID(int=0)), row(name=None, topic_id=number)]
+        request = DeleteTopicsRequest(topics=both, timeout_ms=5000, min_version=6)
+        codes = {answer.error_code for answer in wire.send(request, SECONDS).responses}
+        assert codes <= {_TWICE, 29, 0}, codes
+        if 0 in codes:
+            recreate(name)
+        right = Right("Delete", "Topic", name)
+        yield Probe(user, "delete_topics", (right,), codes != {29})
 
 
 # ── authorized operations ───────────────────────────────────────────────────────────────
@@ -419,7 +488,6 @@ def told(user: str, wire: Wire, topics: Sequence[str]) -> Iterator[Probe]:
 
 def _told(user: str, kind: str, name: str, held: Sequence[str]) -> Iterator[Probe]:
     """Those who may not describe something are told that they may do nothing with it."""
-    for operation in SUPPORTED[kind] if held else ("Describe",):
-        if operation != "TwoPhaseCommit":
-            right = Right(operation, kind, name)
-            yield Probe(user, "authorized operations", (right,), operation in held)
+    for operation in listed(kind) if held else ("Describe",):
+        right = Right(operation, kind, name)
+        yield Probe(user, "authorized operations", (right,), operation in held, alone=True)

@@ -17,6 +17,7 @@ from kafkaform_providers.kafka.access import (
     Rule,
     Verdict,
     acls_of,
+    authorize,
     decide,
     index,
     principals,
@@ -27,18 +28,27 @@ TEXT = st.sampled_from(("a", "ab", "abc", "b", "*", "*x", ""))
 NAMES = st.sampled_from(("a", "ab", "abc", "abd", "b", "*", "*x"))
 WHO = ("User:u", "User:v", "User:*", "Group:g")
 HOSTS = ("1.1.1.1", "2.2.2.2")
-OPERATIONS = ("All", "Read", "Write", "Describe", "Alter", "DescribeConfigs", "AlterConfigs")
+OPERATIONS = (
+    "All",
+    "Read",
+    "Create",
+    "Delete",
+    "Describe",
+    "Alter",
+    "DescribeConfigs",
+    "AlterConfigs",
+)
 KINDS = ("Topic", "Group")
+CLUSTER = "kafka-cluster"
 
+PLACES = st.tuples(st.sampled_from(KINDS), TEXT, st.sampled_from(("Literal", "Prefixed")))
 acls = st.builds(
-    Acl,
-    principal=st.sampled_from(WHO),
-    host=st.sampled_from(("*", *HOSTS)),
-    operation=st.sampled_from(OPERATIONS),
-    permission=st.sampled_from(("Allow", "Allow", "Deny")),
-    resource_type=st.sampled_from(KINDS),
-    resource_name=TEXT,
-    pattern_type=st.sampled_from(("Literal", "Prefixed")),
+    lambda who, host, operation, permission, place: Acl(who, host, operation, permission, *place),
+    st.sampled_from(WHO),
+    st.sampled_from(("*", *HOSTS)),
+    st.sampled_from(OPERATIONS),
+    st.sampled_from(("Allow", "Allow", "Deny")),
+    PLACES | st.just(("Cluster", CLUSTER, "Literal")),
 )
 many = st.lists(acls, max_size=12)
 questions = st.builds(
@@ -83,7 +93,12 @@ def ask(
 def naive(
     found: Sequence[Acl], question: Question, super_users: frozenset[str], rule: bool
 ) -> Verdict:
-    """The authorizer as its documentation puts it, one ACL after the other."""
+    """The authorizer as its documentation puts it, one ACL after the other; whoever creates or
+    deletes a topic may do it by a right on the cluster too."""
+    if question.resource_type == "Topic" and question.operation in ("Create", "Delete"):
+        whole = replace(question, resource_type="Cluster", resource_name=CLUSTER)
+        if naive(found, whole, super_users, rule) is Verdict.ALLOWED:
+            return Verdict.ALLOWED
     implied = {
         "Describe": ("Read", "Write", "Delete", "Alter"),
         "DescribeConfigs": ("AlterConfigs",),
@@ -237,6 +252,39 @@ def test_what_is_missing_is_named(known: dict[str, object], needs: tuple[Need, .
     """An answer that hangs on something undeclared says what to declare."""
     decision = ask([], **known)  # type: ignore[arg-type]
     assert (decision.verdict, decision.needs) == (Verdict.UNKNOWN, needs)
+
+
+def test_the_cluster_is_asked_before_a_topic() -> None:
+    """Create and Delete there hold for every topic, also against a DENY on it; a DENY there takes
+    nothing from who has it on the topic; other operations are the topic's own."""
+    whole = acl(operation="All", kind="Cluster", name=CLUSTER)
+    deny = acl(operation="All", permission="Deny")
+    by_cluster = Decision(Verdict.ALLOWED, Rule.ACL, whole, on_cluster=True)
+    for operation in ("Create", "Delete"):
+        assert ask([whole, deny], operation) == by_cluster
+        own = acl(operation=operation)
+        assert ask([replace(whole, permission="Deny"), own], operation).acl == own
+        assert ask([deny], operation, allow_if_no_acl=True).verdict is Verdict.ALLOWED
+    for operation in ("Describe", "Read", "Alter", "AlterConfigs"):
+        assert ask([whole, deny], operation).acl == deny
+    assert ask([deny], "Delete", allow_if_no_acl=None).needs == (Need.ALLOW_IF_NO_ACL,)
+    here = replace(whole, host="1.1.1.1")
+    unsure = ask([here, deny], "Delete", host=None)
+    assert (unsure.verdict, unsure.needs, unsure.on_cluster) == (
+        Verdict.UNKNOWN,
+        (Need.HOST,),
+        True,
+    )
+
+
+def test_records_are_deleted_by_rights_on_the_topic_alone() -> None:
+    """Brokers ask the authorizer about the topic and nothing else."""
+    whole = acl(operation="Delete", kind="Cluster", name=CLUSTER)
+    access = Access(index([whole]), frozenset(), False)
+    question = Question("User:u", "1.1.1.1", "Delete", "Topic", "orders")
+    assert authorize(access, question).verdict is Verdict.DENIED
+    assert decide(access, question).verdict is Verdict.ALLOWED
+    assert principals(access, question) == ("User:u",)
 
 
 def test_an_unknown_host_or_principal_leaves_only_what_holds_for_all() -> None:

@@ -71,7 +71,7 @@ def test_an_import_id_that_is_no_rule_is_refused(text: str, why: str) -> None:
 @pytest.mark.parametrize("kind", acls.RESOURCE_TYPES)
 def test_every_operation_of_a_resource_is_accepted(kind: str) -> None:
     """And All, and no operation that Kafka never asks of it."""
-    name = acls.CLUSTER if kind == "Cluster" else "x"
+    name = {"Cluster": acls.CLUSTER, "User": "User:x"}.get(kind, "x")
     good = {
         operation
         for operation in acls.OPERATIONS
@@ -104,6 +104,32 @@ def test_every_operation_of_a_resource_is_accepted(kind: str) -> None:
         ({"host": ""}, "not an IP address", "one address"),
         ({"host": "::1"}, "spells the address ::1 as 0:0:0:0:0:0:0:1", "0:0:0:0:0:0:0:1"),
         ({"host": "::ffff:10.1.2.3"}, "as 10.1.2.3", "10.1.2.3"),
+        ({"host": "0.0.0.0"}, "no client connects from 0.0.0.0", "* for everywhere"),
+        ({"host": "::"}, "no client connects from ::", "* for everywhere"),
+        (
+            {"resource_name": "shop.*"},
+            'no topic matches "shop.*"',
+            '"shop." with the pat',
+        ),
+        ({"resource_name": "shop.*", "pattern_type": "Prefixed"}, "no topic matches", '"shop." wi'),
+        (
+            {"resource_name": "*", "pattern_type": "Prefixed"},
+            "no topic matches",
+            '"*" with',
+        ),
+        ({"resource_name": "shop orders"}, "no topic matches", "letters, digits"),
+        (
+            {"resource_name": "a/", "pattern_type": "Prefixed"},
+            "no topic matches",
+            "letters, digits",
+        ),
+        ({"resource_name": ".."}, "no topic matches", "letter or digit"),
+        ({"resource_name": "a" * 250}, "no topic matches", "shorter"),
+        (
+            {"resource_type": "User", "operation": "CreateTokens", "resource_name": "x"},
+            "no user matches",
+            "write User:x",
+        ),
     ],
 )
 def test_what_could_never_match_is_refused(fields: dict[str, str], why: str, advice: str) -> None:
@@ -123,6 +149,8 @@ def test_what_could_never_match_is_refused(fields: dict[str, str], why: str, adv
         {"host": "10.1.2.3"},
         {"host": "2001:db8:0:0:0:0:0:1"},
         {"pattern_type": "Prefixed"},
+        {"pattern_type": "Prefixed", "resource_name": ".."},
+        {"resource_type": "Group", "resource_name": "shop orders/1"},
         {"permission": "Deny"},
         {"resource_type": "User", "operation": "CreateTokens", "resource_name": "User:x"},
         {"resource_type": "TransactionalID", "operation": "TwoPhaseCommit"},
@@ -134,7 +162,14 @@ def test_what_kafka_understands_passes(fields: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"principal": "user:ci"}, {"pattern_type": "Prefixed", "resource_name": "*"}]
+    "fields",
+    [
+        {"principal": "user:ci"},
+        {"principal": "User:ci*"},
+        {"resource_type": "Group", "pattern_type": "Prefixed", "resource_name": "*"},
+        {"resource_type": "Group", "resource_name": "shop.*"},
+        {"resource_type": "TransactionalID", "operation": "Write", "resource_name": "shop.*"},
+    ],
 )
 def test_what_is_rarely_meant_is_a_warning(fields: dict[str, str]) -> None:
     """It can be made all the same."""

@@ -28,7 +28,8 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 from kafkaform_providers.kafka import acls
-from kafkaform_providers.kafka.acls import SUPPORTED, Acl, acl_of
+from kafkaform_providers.kafka.access_story import Wanted, access_of, explain
+from kafkaform_providers.kafka.acls import SUPPORTED, Acl, acl_of, listed
 from kafkaform_providers.kafka.connect import native_config
 from kafkaform_providers.kafka.session import KafkaSession, open_session
 from kafkaform_providers.kafka.settings import Settings
@@ -223,7 +224,7 @@ def test_a_rule_that_is_too_new_is_left_alone(
 
 def test_what_resources_know_is_what_the_broker_says(admin: KafkaSession, prefix: str) -> None:
     """A super user may do everything, and the broker lists what that is."""
-    assert set(admin.facts.values["rights"]) == set(SUPPORTED["Cluster"])
+    assert set(admin.facts.values["rights"]) == set(listed("Cluster"))
     apply(admin, new(prefix))
     wire = admin._context.wire
     (row,) = eventually(
@@ -395,3 +396,68 @@ def test_an_admin_may_do_all_that_kafkaform_does(
         gone = cluster.gone(prefix, seen.incarnation if isinstance(seen, Observed) else None)
         assert apply(session, gone)[0].status is OutcomeStatus.APPLIED
         session.close()
+
+
+# ── the cluster is asked before a topic ─────────────────────────────────────────────────
+
+
+def explained(session: KafkaSession, who: str, topic: str) -> FrozenMap:
+    """What `explain access` says of deleting this topic."""
+    access = access_of(session.sweep(acls.KIND, Depth.FULL), session.facts, ["User:admin"], False)
+    wanted = Wanted("Topic", topic, ("Delete",), who)
+    (answer,) = explain(access, wanted, "")["answers"]
+    assert isinstance(answer, FrozenMap)
+    return answer
+
+
+def test_delete_on_the_cluster_deletes_a_topic_that_denies_it(
+    admin: KafkaSession, user: Settings, prefix: str
+) -> None:
+    """The dry run, the explanation and the broker agree: a DENY on the topic stops nobody who has
+    Delete on the cluster. Without it all three name the DENY."""
+    (made,) = apply(admin, new(prefix))
+    gone = cluster.gone(prefix, made.incarnation)
+    deny = rule(prefix, operation="Delete", permission="Deny")
+    sees = 'role = "custom"\n  operations = ["Describe"]\n  {}'
+    whole = 'role = "custom"\n  operations = ["Delete"]\n  cluster = true'
+    make(admin, deny)
+    wait(admin, Observed, deny)
+    with role(admin, prefix, sees.format(f'topics = ["{prefix}"]\n  cluster = true')):
+        session = open_session(user)
+        steps = [step for batch in cluster.batches(session, [gone]) for step in batch.steps]
+        said = f"because of the ACL Deny Delete for User:{prefix} on Topic {prefix}"
+        (examined,) = eventually(lambda: session.examine(steps), bool)
+        (checked,) = eventually(lambda: preflight(session, gone), lambda found: found[0].fault)
+        for verdict in (examined, checked):
+            assert verdict.fault and said in verdict.fault.message
+            assert verdict.fault.advice.startswith("delete that ACL")
+        assert explained(admin, f"User:{prefix}", prefix)["verdict"] == "denied"
+        with role(admin, prefix, whole):
+            eventually(lambda: session.examine(steps), lambda found: found == ())
+            assert preflight(session, gone)[0].fault is None
+            answer = explained(admin, f"User:{prefix}", prefix)
+            assert (answer["verdict"], answer["on_cluster"]) == ("allowed", True)
+            assert "Not its records" in str(answer["why"])
+            client = AdminClient(native_config(user))
+            (purged,) = client.delete_records([TopicPartition(prefix, 0, 0)]).values()
+            with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
+                purged.result(10)
+            assert apply(session, gone)[0].status is OutcomeStatus.APPLIED
+        session.close()
+    drop(admin, deny)
+
+
+def test_who_may_not_read_acls_is_judged_by_what_is_told(
+    admin: KafkaSession, user: Settings, prefix: str
+) -> None:
+    """Delete on the cluster would give Describe on it, so without that it is not there either."""
+    (made,) = apply(admin, new(prefix))
+    gone = cluster.gone(prefix, made.incarnation)
+    with role(admin, prefix, f'role = "consumer"\n  topics = ["{prefix}"]'):
+        session = open_session(user)
+        steps = [step for batch in cluster.batches(session, [gone]) for step in batch.steps]
+        (verdict,) = eventually(lambda: session.examine(steps), bool)
+        assert verdict.fault and "Delete on Topic" in verdict.fault.message
+        assert "or Delete on Cluster" in verdict.fault.advice
+        session.close()
+    apply(admin, gone)

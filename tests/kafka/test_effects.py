@@ -11,6 +11,7 @@ from kafkaform_providers.kafka.access import (
     Access,
     Question,
     Verdict,
+    authorize,
     covering,
     decide,
     index,
@@ -21,35 +22,48 @@ from kafkaform_providers.kafka.effects import Both, Effect, both, effect
 NAMES = ("a", "ab", "abc", "b")
 ASKED = (*NAMES, "ax", "abx", "abcx", "bx", "x", "*", "*x")
 """Every name of a pattern, and one more in each pattern that no narrower one covers."""
-OPERATIONS = ("Read", "Write", "Create", "Describe", "Alter")
+OPERATIONS = ("Read", "Write", "Create", "Delete", "Describe", "Alter")
 PEOPLE = ("User:u", "User:v", "User:w")
 HOSTS = ("1.1.1.1", "2.2.2.2", "3.3.3.3")
 
+CLUSTER = ("Cluster", "kafka-cluster", "Literal")
+resources = st.sampled_from(
+    (*((("Topic", n, p)) for n in (*NAMES, "*") for p in ("Literal", "Prefixed")), *[CLUSTER] * 4)
+)
 acls = st.builds(
-    Acl,
-    principal=st.sampled_from(("User:u", "User:v", "User:*")),
-    host=st.sampled_from(("*", "1.1.1.1", "2.2.2.2")),
-    operation=st.sampled_from(("All", "Read", "Write", "Describe", "Alter")),
-    permission=st.sampled_from(("Allow", "Allow", "Deny")),
-    resource_type=st.just("Topic"),
-    resource_name=st.sampled_from((*NAMES, "*")),
-    pattern_type=st.sampled_from(("Literal", "Prefixed")),
+    lambda who, host, operation, permission, resource: Acl(
+        who, host, operation, permission, *resource
+    ),
+    st.sampled_from(("User:u", "User:v", "User:*")),
+    st.sampled_from(("*", "1.1.1.1", "2.2.2.2")),
+    st.sampled_from(("All", "Read", "Create", "Delete", "Delete", "Describe", "Alter")),
+    st.sampled_from(("Allow", "Allow", "Deny")),
+    resources,
 )
 many = st.lists(acls, max_size=8, unique=True)
 
 
 def asked_about_everybody(acl: Acl, worlds: Both) -> tuple[set[str], set[str]]:
-    """Who gains and who loses anything that the ACL is about."""
+    """Who gains and who loses anything that the ACL is about: an answer of the authorizer about
+    its own resource, or the creation or deletion of a topic."""
     gain, lose = set(), set()
     only = index([acl])
-    names = [name for name in ASKED if any(covering(only, "Topic", name))]
-    for name, who, host, operation in product(names, PEOPLE, HOSTS, OPERATIONS):
+    own = ("kafka-cluster",) if acl.resource_type == "Cluster" else ASKED
+    names = [name for name in own if any(covering(only, acl.resource_type, name))]
+    asked = [(authorize, acl.resource_type, *one) for one in product(names, OPERATIONS)]
+    topics = ASKED if acl.resource_type == "Cluster" else names
+    asked += [(decide, "Topic", *one) for one in product(topics, ("Create", "Delete"))]
+    for (asks, kind, name, operation), who, host in product(asked, PEOPLE, HOSTS):
         if acl.principal not in (who, "User:*") or acl.host not in (host, "*"):
             continue
-        question = Question(who, host, operation, "Topic", name)
-        before, after = (decide(one, question).verdict for one in (worlds.before, worlds.after))
-        concerns = decide(Access(only, frozenset(), False), question).verdict
+        question = Question(who, host, operation, kind, name)
+        before, after = (asks(one, question).verdict for one in (worlds.before, worlds.after))
+        about = Question(who, host, operation, acl.resource_type, names[0])
+        concerns = authorize(Access(only, frozenset(), False), about).verdict
         denies = acl.permission == "Deny" and acl.operation in ("All", operation)
+        # To create a topic there is nothing but `decide`, and what the cluster allows counts.
+        if (asks, kind, operation) == (authorize, "Topic", "Create"):
+            continue
         if before is not after and (denies or concerns is Verdict.ALLOWED):
             (gain if after is Verdict.ALLOWED else lose).add(who)
     return gain, lose

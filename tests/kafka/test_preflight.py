@@ -67,7 +67,7 @@ STEPS = [
 @pytest.mark.parametrize(("wanting", "right"), STEPS)
 def test_a_missing_right_is_named_with_its_resource(wanting: Step, right: str) -> None:
     """The sentence says who lacks what, the advice what to grant."""
-    held = Held(frozenset({"Describe"}), {"a": frozenset({"Describe"})})
+    held = Held(frozenset({"Describe"}), {"a": frozenset({"Describe"})}, every_topic=False)
     (text,) = said([wanting], held).values()
     assert text.startswith(f"User:ci lacks {right}") and f"grant {right}" in text
     (unnamed,) = said([wanting], held, None).values()
@@ -90,7 +90,7 @@ def test_what_the_cluster_does_not_tell_is_left_to_it() -> None:
 def test_all_steps_are_judged_together() -> None:
     """Whoever must ask for rights asks once."""
     steps = [wanting for wanting, _ in STEPS]
-    found = said(steps, Held(frozenset(), {"a": frozenset({"Describe"})}))
+    found = said(steps, Held(frozenset(), {"a": frozenset({"Describe"})}, every_topic=False))
     assert set(found) == {each.id for each in steps}
     assert topics_of(steps) == ("a",)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pytest
 
-from kafkaform.core.change import Action, BlockKind, Change, Review
+from kafkaform.core.change import Action, Block, BlockKind, Change, Review
 from kafkaform.core.resource import (
     Coverage,
     CoverageKind,
@@ -22,7 +23,7 @@ from kafkaform_providers.kafka.acls import Acl
 from kafkaform_providers.kafka.review import review, review_needs
 
 ME = "User:ci"
-EVERYTHING = acls.SUPPORTED["Cluster"]
+EVERYTHING = acls.listed("Cluster")
 DECLARED = {"super_users": (), "allow_if_no_acl": False}
 COMPLETE = Coverage(CoverageKind.COMPLETE)
 VISIBLE = Coverage(CoverageKind.VISIBLE_ONLY)
@@ -126,6 +127,33 @@ def test_a_right_that_changes_nothing_is_said_to(other: Acl, said: str) -> None:
     """An ALLOW that a DENY hides, or that somebody has already, gives nothing, and why."""
     change = create(acl())
     assert note(judge([change], [MINE, other]), change) == said
+
+
+def test_rights_on_the_cluster_are_told_with_the_topics_that_they_reach() -> None:
+    """All, Create and Delete there give it on every topic, which no ACL of a topic can deny; a
+    DENY there takes only what an ALLOW there gave."""
+    app, deny = "User:app", acl("User:app", "Delete", permission="Deny")
+    everything = create(on_cluster("All", app))
+    assert note(judge([everything], [MINE, deny]), everything) == (
+        "User:app gains everything on Cluster kafka-cluster; User:app gains Create, Delete on "
+        "every Topic; the cluster is asked before a topic, so no ACL of a topic can deny that"
+    )
+    one = create(on_cluster("Delete", app))
+    assert "User:app gains Delete on every Topic" in note(judge([one]), one)
+    held = [MINE, on_cluster("Delete", app), acl(app, "Create")]
+    found = judge([delete(held[1])], held)
+    assert "User:app loses Delete on Topic *" in found.losses[delete(held[1]).identity]
+    useless = create(on_cluster("Create", app, "Deny"))
+    assert note(judge([useless], held), useless).startswith("takes nothing")
+
+
+def test_a_deny_of_delete_takes_the_records_from_who_may_delete_every_topic() -> None:
+    """The topic can still be deleted, its records cannot: brokers ask for the topic alone."""
+    held = [MINE, on_cluster("Delete", "User:app"), acl(operation="Delete")]
+    deny = create(acl(operation="Delete", permission="Deny"))
+    assert note(judge([deny], held), deny) == "User:app loses Delete of records on Topic orders"
+    wide = create(acl("User:*", "Delete", "ord", "Deny", pattern="Prefixed"))
+    assert "loses Delete on" not in note(judge([wide], held), wide)
 
 
 def test_a_deleted_acl_that_another_one_covers_takes_nothing() -> None:
@@ -300,14 +328,145 @@ def test_without_a_principal_every_candidate_is_a_risk() -> None:
     assert not judge([elsewhere], live, principal=None).unless
 
 
+def kept(name: str = "orders", action: Action = Action.NOOP) -> Change:
+    """A topic of the state that this plan leaves as it is."""
+    return Change(identity(topics.KIND, name), f"kafka_topic.{name}", action)
+
+
+SEES = [on_cluster("Alter"), on_cluster("Describe"), acl(ME, "All", "ord", pattern="Prefixed")]
+HELD = ("Alter", "Describe")
+
+
+@pytest.mark.parametrize("operation", ["Describe", "DescribeConfigs", "All"])
+@pytest.mark.parametrize("principal", [ME, "User:*"])
+def test_a_plan_may_not_blind_itself(operation: str, principal: str) -> None:
+    """A DENY of what it needs to see a topic that it manages is refused like any lock-out."""
+    deny = create(acl(principal, operation, "o", "Deny", pattern="Prefixed"))
+    block = judge([deny, kept()], SEES, held=HELD).blocks[deny.identity]
+    assert (block.kind, block.waiver) == (BlockKind.GUARD, "")
+    assert "no later plan could see kafka_topic.orders" in block.reason
+    gone = delete(SEES[2])
+    assert gone.identity in judge([gone, kept()], SEES, held=HELD).blocks
+
+
+@pytest.mark.parametrize("operation", ["Alter", "AlterConfigs"])
+def test_a_plan_that_keeps_itself_from_changes_can_be_accepted(operation: str) -> None:
+    """What is seen can be given back, so it is a question and not a refusal."""
+    deny = create(acl(ME, operation, "orders", "Deny"))
+    found = judge([deny, kept()], SEES, held=HELD)
+    (block,) = found.unless[deny.identity]
+    assert not found.blocks
+    assert block.waiver == "unproven-access"
+    assert "no later plan could change kafka_topic.orders" in block.reason
+
+
+@pytest.mark.parametrize("operation", ["Delete", "Create", "Read", "Write"])
+def test_what_no_plan_needs_may_be_denied(operation: str) -> None:
+    """Not to be able to delete is a protection that people choose."""
+    deny = create(acl(ME, operation, "orders", "Deny"))
+    found = judge([deny, kept()], SEES, held=HELD)
+    assert not found.blocks and not found.unless
+
+
+def test_sight_is_kept_only_of_what_is_managed_and_was_seen() -> None:
+    """Other topics, those that go, other principals, rights that stay or never were, and super
+    users are no reason to refuse."""
+    deny = create(acl(ME, "Describe", "orders", "Deny"))
+    fine = [
+        judge([deny], SEES, held=HELD),
+        judge([deny, kept("other")], SEES, held=HELD),
+        judge([deny, kept(action=Action.FORGET)], SEES, held=HELD),
+        judge([deny, kept()], SEES[:2], held=HELD),
+        judge([deny, kept()], SEES, super_users=(ME,)),
+        judge([create(acl(name="orders", permission="Deny")), kept()], SEES, held=HELD),
+        judge([create(acl(ME, "All")), delete(SEES[2]), kept()], SEES, held=HELD),
+    ]
+    for found in fine:
+        assert not found.blocks and not found.unless
+
+
+def test_a_targeted_plan_asks_before_it_blinds_itself() -> None:
+    """It does not know what else the state manages, but the cluster tells what we see."""
+    deny = create(acl(ME, "Describe", "orders", "Deny"))
+    seen = {"held": HELD, "topic_rights": [("orders", acls.listed("Topic"))]}
+    (block,) = judge([deny], SEES, **seen).unless[deny.identity]  # type: ignore[arg-type]
+    assert "if this state manages it, no later plan could see it" in block.reason
+    gone = delete(SEES[2])
+    found = judge([gone], SEES, **seen)  # type: ignore[arg-type]
+    assert not found.blocks and not found.unless
+
+
+def test_a_first_acl_must_not_blind_us_where_topics_stand_open() -> None:
+    """Who sees a topic because no ACL is about it no longer does once one is; undeclared rules
+    are no reason to refuse, unless the cluster proves that we are no super user and see it."""
+    first, live = create(acl()), SEES[:2]
+    asked = [first, kept()]
+    seen = [("orders", acls.listed("Topic"))]
+    assert first.identity in judge(asked, live, held=HELD, allow_if_no_acl=True).blocks
+    rule = {"allow_if_no_acl": None, "held": HELD}
+    assert first.identity in judge(asked, live, topic_rights=seen, **rule).blocks  # type: ignore[arg-type]
+    assert not judge(asked, live, **rule).blocks  # type: ignore[arg-type]
+    unknown = judge(asked, [MINE], super_users=None, allow_if_no_acl=None)
+    assert not unknown.blocks and not unknown.unless
+
+
+@pytest.mark.parametrize(
+    ("action", "more"), [(Action.NOOP, ""), (Action.DELETE, ", which this plan deletes: apply")]
+)
+def test_what_cannot_be_seen_names_the_acl_of_this_state_that_hides_it(
+    action: Action, more: str
+) -> None:
+    """Its address is the way back; ACLs that are not there yet, of others or about other things
+    are not named."""
+    hidden = Block(BlockKind.UNREADABLE, "it cannot be seen: the right Describe is missing")
+    topic = replace(kept(), blocked=hidden)
+
+    def managed(one: Acl, address: str, action: Action = action) -> Change:
+        key, all_of_it = identity(acls.KIND, one.key), one.attributes
+        return Change(key, address, action, before=all_of_it, after=all_of_it)
+
+    changes = [
+        topic,
+        managed(acl(ME, "Describe", "ord", "Deny", pattern="Prefixed"), "kafka_acl.mine"),
+        managed(acl("User:app", "All", "orders", "Deny"), "kafka_acl.app"),
+        managed(acl(ME, "Read", "orders", "Deny"), "kafka_acl.read"),
+        managed(acl(ME, "All", "orders", "Deny"), "kafka_acl.new", Action.CREATE),
+    ]
+    (said,) = review(changes, {}, Facts("c", ("1",), ME)).notes[topic.identity]
+    assert said.startswith("Deny Describe for User:ci on Topic ord* (prefix) hides it")
+    assert f"(kafka_acl.mine{more}" in said
+    assert not review(changes[:1], {}, Facts("c", ("1",), ME)).notes
+    assert not review([replace(topic, blocked=None), *changes[1:]], {}, Facts("c", (), ME)).notes
+
+
+def test_other_kinds_are_kept_in_sight_too() -> None:
+    """Quotas and configs of brokers are read by a right on the cluster, groups by their own."""
+    quota = Change(identity("kafka_quota", "user|x"), "kafka_quota.x", Action.NOOP)
+    group = Change(identity("kafka_group_config", "g"), "kafka_group_config.g", Action.UPDATE)
+    for operation, waiver in (("DescribeConfigs", ""), ("AlterConfigs", "unproven-access")):
+        on_group = acl(ME, "AlterConfigs", "g", kind="Group")
+        for change, deny in (
+            (quota, on_cluster(operation, ME, "Deny")),
+            (group, acl(ME, operation, "g", "Deny", kind="Group")),
+        ):
+            made = create(deny)
+            found = judge([made, change], [MINE, on_group])
+            blocks = (*found.unless.get(made.identity, ()), found.blocks.get(made.identity))
+            assert [block.waiver for block in blocks if block] == [waiver]
+
+
 def test_rights_of_later_steps_are_kept() -> None:
     """A topic that the plan deletes afterwards must still be deletable then."""
-    mine = acl(ME, "Delete")
+    mine, alter = acl(ME, "Delete"), (on_cluster("Alter"), on_cluster("Describe"))
     topic = Change(identity(topics.KIND, "orders"), "kafka_topic.orders", Action.DELETE)
-    gone = delete(mine)
-    found = judge([gone, topic], [MINE, mine], names=("orders",))
+    gone, held = delete(mine), ("Alter", "Describe")
+    found = judge([gone, topic], [*alter, mine], held=held, names=("orders",))
     assert "kafka_topic.orders needs it later" in found.blocks[gone.identity].reason
     assert not judge([gone], [MINE, mine], names=("orders",)).blocks
+    whole = on_cluster("Delete")
+    assert not judge([gone, topic], [*alter, whole, mine], held=held, names=("orders",)).blocks
+    found = judge([delete(whole), topic], [*alter, whole], held=held, names=("orders",))
+    assert "kafka_topic.orders needs it later" in found.blocks[delete(whole).identity].reason
 
 
 # ── coverage, open access ───────────────────────────────────────────────────────────────
@@ -360,6 +519,22 @@ def test_the_last_prefix_opens_the_topics_below_it() -> None:
     found = judge([gone], live, names=("orders.eu", "orders.us"), **root)
     assert "Topic orders.us" in found.unless[gone.identity][0].reason
     assert not judge([gone], live, names=("orders.eu",), **root).unless
+
+
+def test_where_the_cluster_stands_open_topics_are_open_to_deletion() -> None:
+    """Closing a topic does not take its deletion from anybody, closing the cluster does; its last
+    ACL opens every topic."""
+    first, whole = create(acl()), create(on_cluster("Describe", "User:app"))
+    found = judge([first], [], held=None, allow_if_no_acl=True, super_users=(ME,))
+    assert "but may still create and delete it" in note(found, first)
+    found = judge([first, whole], [], held=None, allow_if_no_acl=True, super_users=(ME,))
+    assert "but may still" not in note(found, first)
+    assert "creating and deleting topics that have ACLs" in note(found, whole)
+    last = delete(MINE)
+    found = judge([last], [MINE], allow_if_no_acl=True, super_users=(ME,))
+    assert "may create and delete every topic" in note(found, last)
+    (block,) = found.unless[last.identity]
+    assert "and create and delete every topic" in block.reason
 
 
 def test_the_first_acl_closes_a_resource() -> None:

@@ -111,6 +111,11 @@ def granted(name: str, body: str) -> set[str]:
                 "DescribeConfigs Cluster kafka-cluster",
             },
         ),
+        (
+            "custom",
+            'operations = ["Create", "Delete"]\n cluster = true',
+            {"Create Cluster kafka-cluster", "Delete Cluster kafka-cluster"},
+        ),
         ("custom", 'operations = ["All"]\n topic_prefixes = ["a."]', {"All Topic a.…"}),
     ],
 )

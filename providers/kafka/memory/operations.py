@@ -39,7 +39,7 @@ def _items(scene: Scene) -> Iterator[Observed]:
 def _item(scene: Scene, kind: str, name: str, resource: str) -> Observed:
     held = tuple(
         operation
-        for operation in acls.SUPPORTED[kind]
+        for operation in acls.listed(kind)
         if resource and scene.user.may(operation, resource)
     )
     identity = Identity(scene.instance, rights.KIND, keys.join((kind, name)))

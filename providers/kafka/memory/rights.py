@@ -60,7 +60,8 @@ def held(who: User, names: Iterable[str]) -> Held:
         for name in names
         if who.may_on_topic("Describe", name)
     }
-    return Held(frozenset(each for each in every if who.may(each, CLUSTER)), topics)
+    cluster = frozenset(each for each in every if who.may(each, CLUSTER))
+    return Held(cluster, topics, "Delete" in cluster)
 
 
 def _covers(pattern: str, resource: str) -> bool:

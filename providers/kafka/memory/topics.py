@@ -28,7 +28,7 @@ from ..placement import move_ticket
 from ..rules import MAX_RECORDS
 from .controller import Answer, Call, Handler, Item, Refusal, Result, Verdict, batch, require, whole
 from .kinds import Kind, Scene
-from .rights import CLUSTER
+from .rights import CLUSTER, User
 from .world import Key
 
 INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -244,8 +244,7 @@ def _delete(call: Call, item: Item, living: Mapping[str, Topic]) -> Verdict:
     topic = living.get(item["topic_id"])
     if topic is None:
         raise Refusal(100)
-    require(call.user.may_on_topic("Describe", topic.name), 29)
-    require(call.user.may_on_topic("Delete", topic.name), 29)
+    require(_may_delete(call.user, topic.name), 29)
     if not call.deletable:
         raise Refusal(73)
     _spend(call, topic.partitions)
@@ -352,8 +351,12 @@ def _check_delete(scene: Scene, step: Step) -> Fault | None:
         return faults.fault_of("DeleteTopics", 3, name)
     if topic.id != step.payload["topic_id"]:
         return _recreated(name)
-    allowed = scene.user.may_on_topic("Delete", name)
-    return None if allowed else faults.fault_of("DeleteTopics", 29, name)
+    return None if _may_delete(scene.user, name) else faults.fault_of("DeleteTopics", 29, name)
+
+
+def _may_delete(user: User, name: str) -> bool:
+    """The cluster is asked first."""
+    return user.may("Delete", CLUSTER) or user.may_on_topic("Delete", name)
 
 
 def _recreated(name: str) -> Fault:

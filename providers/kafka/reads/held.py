@@ -1,21 +1,69 @@
-"""Asks the cluster what we may do: with itself, and with topics by name."""
+"""Asks the cluster what we may do: with itself, and with topics by name.
+
+Where a right is missing the ACLs say more, if we may read them: which one denies it, and whether
+we may delete every topic, which no broker lists.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 from kafkaform.core.change import Step
-from kafkaform.core.resource import Fault
+from kafkaform.core.dataclass import replace
+from kafkaform.core.resource import Facts, Fault
+from kafkaform.core.value import EMPTY
 
+from ..access import Access, Question, Verdict, authorize, covered, index
+from ..acls import CLUSTER, Acl
 from ..context import Context
+from ..effects import told
 from ..exchange import attempt
-from ..preflight import Held, named, topics_of
+from ..preflight import Held, find_missing, named, topics_of
 from ..wire.cluster import cluster_operations
-from ..wire.topics import list_topics
+from ..wire.topics import TopicRow, list_topics
+from .acls import live_acls
 
 
 def read_held(context: Context, steps: Sequence[Step]) -> Held:
     """Our rights as far as these steps need them and the cluster tells them. Never raises."""
+    return explain(context, steps, _ask(context, steps))
+
+
+def explain(context: Context, steps: Sequence[Step], held: Held) -> Held:
+    """The same rights, with what the ACLs say of those that these steps lack. Never raises."""
+    wanting = tuple(dict.fromkeys(right for _, right in find_missing(steps, held)))
+    if not wanting:
+        return held
+    live = live_acls(context)
+    if isinstance(live, Fault):
+        # Delete on the cluster would give Describe on it too, unless that were denied.
+        hidden = held.cluster is not None and "Describe" not in held.cluster
+        return replace(held, every_topic=False if hidden else None)
+    access = _authorizer(live, context.facts, held.cluster)
+    me = context.facts.principal
+    whole = authorize(access, Question(me, None, "Delete", "Cluster", CLUSTER)).verdict
+    deciding = {right: authorize(access, Question(me, None, *right)) for right in wanting}
+    return replace(
+        held,
+        every_topic=None if whole is Verdict.UNKNOWN else whole is Verdict.ALLOWED,
+        denied={
+            right: told(found.acl)
+            for right, found in deciding.items()
+            if found.acl is not None and found.verdict is Verdict.DENIED
+        },
+    )
+
+
+def _authorizer(found: Sequence[Acl], facts: Facts, cluster: Set[str] | None) -> Access:
+    """Of somebody who is no super user: one of those lacks nothing."""
+    known = index(found)
+    rule = (facts.values.get("authorizer") or EMPTY).get("allow_if_no_acl")
+    if rule is None and cluster is not None and not covered(known, "Cluster", CLUSTER):
+        rule = bool(cluster)
+    return Access(known, frozenset(), rule)
+
+
+def _ask(context: Context, steps: Sequence[Step]) -> Held:
     operations = attempt(
         "DescribeCluster", lambda: cluster_operations(context.wire, context.timeout)
     )
@@ -28,10 +76,14 @@ def read_held(context: Context, steps: Sequence[Step]) -> Held:
     )
     if isinstance(rows, Fault):
         return Held(cluster, {})
-    # A topic without any operation tells nothing: it is not there, or hidden.
-    known: dict[str, Set[str]] = {
+    return Held(cluster, list_operations(rows))
+
+
+def list_operations(rows: Sequence[TopicRow]) -> Mapping[str, Set[str]]:
+    """What we may do with these topics. One without any operation tells nothing: it is not there,
+    or hidden."""
+    return {
         row.name: frozenset(named(row.operations) or ())
         for row in rows
         if row.code == 0 and row.operations
     }
-    return Held(cluster, known)

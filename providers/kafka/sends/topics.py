@@ -13,11 +13,13 @@ from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap
 
-from .. import rights
 from ..canonical import config_value
 from ..context import Context, Order, Reply
 from ..exchange import attempt
-from ..faults import fault_of, lost, right_for
+from ..faults import fault_of, lost
+from ..preflight import Held
+from ..preflight import missing as missing_rights
+from ..reads.held import explain, list_operations
 from ..reads.topics import OWN, UNKNOWN_TOPIC
 from ..wire.answers import Answer, Answers
 from ..wire.cluster import leadership
@@ -150,8 +152,12 @@ def _check_deletes(context: Context, steps: Sequence[Step]) -> Sequence[Reply]:
         return [Reply(step, rows) for step in steps]
     found = {row.name: row for row in rows}
     missing = TopicRow("", UNKNOWN_TOPIC)
+    facts = context.facts
+    held = Held(frozenset(facts.values.get("rights") or ()), list_operations(rows))
+    lacking = missing_rights(steps, explain(context, steps, held), facts.principal)
+    refused = {verdict.step: verdict.fault for verdict in lacking}
     return [
-        Reply(step, _delete_fault(step, found.get(name, missing)))
+        Reply(step, _delete_fault(step, found.get(name, missing)) or refused.get(step.id))
         for step, name in zip(steps, names, strict=True)
     ]
 
@@ -168,13 +174,5 @@ def _delete_fault(step: Step, row: TopicRow) -> Fault | None:
             kind=FaultClass.DEFINITE,
             where="Metadata",
             advice="plan again and review what is there now",
-        )
-    if row.operations and "Delete" not in rights.names(row.operations):
-        return Fault(
-            code="TOPIC_AUTHORIZATION_FAILED",
-            message=f"the right to delete {name} is missing",
-            kind=FaultClass.PERMISSION,
-            where="Metadata",
-            advice=f"grant {right_for('DeleteTopics', name)}, or run as a principal that has it",
         )
     return None

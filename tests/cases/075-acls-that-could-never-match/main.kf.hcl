@@ -51,3 +51,22 @@ resource "kafka_acl" "cluster" {
   resource_type       = "Cluster"
   resource_name       = "main"
 }
+
+resource "kafka_acl" "pattern" {
+  acl_principal       = "User:ci"
+  acl_host            = "*"
+  acl_operation       = "Read"
+  acl_permission_type = "Allow"
+  resource_type       = "Topic"
+  resource_name       = "shop.*"
+}
+
+resource "kafka_acl" "everything" {
+  acl_principal                = "User:ci"
+  acl_host                     = "*"
+  acl_operation                = "Read"
+  acl_permission_type          = "Allow"
+  resource_type                = "Topic"
+  resource_name                = "*"
+  resource_pattern_type_filter = "Prefixed"
+}
