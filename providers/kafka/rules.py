@@ -33,9 +33,6 @@ MAX_NAME = 249
 MAX_RECORDS = 10_000
 MAX_REPLICATION = 32_767
 MAX_VALUE = 32_767
-THROTTLED = re.compile(
-    r"\w+\.replication\.throttled\.(replicas|rate)|replica\.alter\.log\.dirs\.io\.max\.bytes\.per\.second"
-)
 _NAME = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 
 

@@ -93,7 +93,7 @@ THROTTLE = {"leader.replication.throttled.replicas": "0:1"}
             {"min.insync.replicas": "2"},
             False,
             {"elr": True},
-            {"min.insync.replicas": "2"},
+            {},
         ),
     ],
 )

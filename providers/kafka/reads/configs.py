@@ -30,7 +30,7 @@ from ..canonical import config_value, integer
 from ..config_faults import DESCRIBE, config_fault, not_live, right_for_configs
 from ..config_keys import BROKER_TIMES
 from ..config_kinds import BROKER, CLUSTER, DEFAULTS, SET, Scope, identity
-from ..configs import untouched
+from ..configs import foreign
 from ..context import Context, Reads
 from ..exchange import attempt
 from ..faults import fault_of
@@ -147,8 +147,8 @@ def _reading(
         fault = config_fault(DESCRIBE, scope.resource, item.key, answer.code, answer.message)
         return Failed(item, fault)
     own = [entry for entry in answer.configs or () if entry.source == scope.source]
-    foreign = frozenset(entry.name for entry in own if untouched(entry.name, context.facts))
-    if len(foreign) == len(own):
+    others = foreign(scope.resource, (entry.name for entry in own), context.facts)
+    if len(others) == len(own):
         return Absent(item)
     config, secret = _split(scope, own)
     beneath = below or {entry.name: _fallback(scope, entry) for entry in own}
@@ -159,7 +159,7 @@ def _reading(
         scope.attributes(item.key, config, secret),
         fallbacks=known,
         details=scope.details(secret),
-        foreign=frozenset(("config", name) for name in foreign),
+        foreign=others,
     )
 
 
