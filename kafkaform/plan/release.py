@@ -31,6 +31,8 @@ def release(claim: Claim, reading: Reading, context: Context) -> Change:
     if isinstance(reading, Hidden | Failed):
         return unreadable(claim, reading)
     if isinstance(reading, Absent):
+        if reading.others is not None:
+            return replace(forget, reason="all that is left of it belongs to others")
         drift = gone(row.attributes, context.types[claim.identity.kind].schema)
         return replace(forget, reason="it is gone already", drift=drift)
     if row.incarnation is not None and reading.incarnation != row.incarnation:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kafkaform.core.change import Change
-from kafkaform.core.resource import Facts, Observed
+from kafkaform.core.resource import Absent, Facts, Observed
 from kafkaform_providers.kafka import throttles
 from kafkaform_providers.kafka.broker_keys import Mode, broker_keys
 from kafkaform_providers.kafka.config_keys import (
@@ -131,8 +131,16 @@ def test_a_topics_throttle_stays_until_it_is_declared(
     ours = declared(TOPIC_CONFIG, topic=name, config={"flush.ms": "7", key: "0:2"})
     change = planned(TOPIC_CONFIG, ours, dict(live.attributes), facts=admin.facts)
     assert [item.path for item in change.paths] == [("config", key)]
+    assert code(admin, "topic", name, delete=("flush.ms",)) == 0
+    alone = eventually(
+        lambda: read(admin, name, TOPIC_CONFIG), lambda found: isinstance(found, Absent)
+    )
+    assert isinstance(alone, Absent)
+    assert alone.others is not None
+    assert alone.others.attributes["config"] == {key: "0:1"}
     assert code(admin, "topic", name, delete=(key,)) == 0
-    show(admin, TOPIC_CONFIG, name, {"flush.ms": "7"})
+    gone = Absent(alone.identity)
+    assert eventually(lambda: read(admin, name, TOPIC_CONFIG), lambda found: found == gone) == gone
 
 
 @pytest.mark.parametrize("name", ["1", ""], ids=["broker", "cluster"])

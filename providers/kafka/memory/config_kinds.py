@@ -149,17 +149,18 @@ def _read(scope: Scope, scene: Scene, identity: Identity) -> Reading:
         return Failed(identity, not_live(name, [str(number) for number in scene.live]))
     own = _own(scope, scene, name)
     others = foreign(scope.resource, own.config, scene.facts)
-    if len(others) == len(own.config) + len(own.secret):
+    if not own.config and not own.secret:
         return Absent(identity)
     secret = FrozenMap(dict.fromkeys(own.secret, SET))
     below = {f"config.{key}": _below(scope, scene, key) for key in own.config}
-    return Observed(
+    seen = Observed(
         identity,
         scope.attributes(name, own.config, secret),
         fallbacks=FrozenMap({path: value for path, value in below.items() if value is not None}),
         details=scope.details(secret),
         foreign=others,
     )
+    return Absent(identity, seen) if len(others) == len(own.config) + len(own.secret) else seen
 
 
 def _own(scope: Scope, scene: Scene, name: str) -> Configs:

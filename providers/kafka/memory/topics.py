@@ -314,10 +314,11 @@ def _read_configs(scene: Scene, identity: Identity) -> Reading:
     if topic is None:
         return Absent(identity)
     others = configs.foreign("topic", topic.config, scene.facts)
-    if len(others) == len(topic.config):
+    if not topic.config:
         return Absent(identity)
     attributes = FrozenMap({"topic": name, "config": topic.config})
-    return Observed(identity, attributes, fallbacks=_fallbacks(scene, topic), foreign=others)
+    seen = Observed(identity, attributes, fallbacks=_fallbacks(scene, topic), foreign=others)
+    return Absent(identity, seen) if len(others) == len(topic.config) else seen
 
 
 def _fallbacks(scene: Scene, topic: Topic) -> FrozenMap:

@@ -148,19 +148,20 @@ def _reading(
         return Failed(item, fault)
     own = [entry for entry in answer.configs or () if entry.source == scope.source]
     others = foreign(scope.resource, (entry.name for entry in own), context.facts)
-    if len(others) == len(own):
+    if not own:
         return Absent(item)
     config, secret = _split(scope, own)
     beneath = below or {entry.name: _fallback(scope, entry) for entry in own}
     fallbacks = {f"config.{key}": beneath.get(key) for key in config}
     known = FrozenMap({path: value for path, value in fallbacks.items() if value is not None})
-    return Observed(
+    seen = Observed(
         item,
         scope.attributes(item.key, config, secret),
         fallbacks=known,
         details=scope.details(secret),
         foreign=others,
     )
+    return Absent(item, seen) if len(others) == len(own) else seen
 
 
 def _split(scope: Scope, own: Iterable[Entry]) -> tuple[FrozenMap, FrozenMap]:

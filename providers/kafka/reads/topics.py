@@ -244,10 +244,11 @@ def _topic_config(
         return _unseen(identity, "DescribeConfigs", answer.code, answer.message, None)
     config = _own(answer)
     others = configs.foreign("topic", config, context.facts)
-    if len(others) == len(config):
+    if not config:
         return Absent(identity)
     attributes = FrozenMap({"topic": identity.key, "config": config})
-    return Observed(identity, attributes, fallbacks=_below(config, fallbacks), foreign=others)
+    seen = Observed(identity, attributes, fallbacks=_below(config, fallbacks), foreign=others)
+    return Absent(identity, seen) if len(others) == len(config) else seen
 
 
 def _own(answer: Answer) -> FrozenMap:
