@@ -78,7 +78,10 @@ def _protected(claim: Claim, row: Row, *, reviewed: bool) -> Block | None:
         return Block(
             BlockKind.PROTECTED,
             "it is protected by prevent_destroy",
-            "Declare it again with prevent_destroy = false, apply that, then remove it.",
+            "Set prevent_destroy = false in its block, apply that, then destroy it."
+            if claim.standing
+            else "Declare it again with prevent_destroy = false, apply that, then remove it.",
+            asked=reviewed,
         )
     if row.protected == "default" and not reviewed:
         return Block(

@@ -34,6 +34,10 @@ SHARED_BLOCK = 3
 """More changes than this that are blocked for one reason are listed under it, a line each."""
 DESTROYS_ALL = "This plan destroys everything that the state holds."
 DESTROYS_CHOSEN = "This plan destroys a part of what the state holds."
+IDLE = (
+    "Nothing is declared here, and nothing is managed. Write a resource block, or have blocks "
+    "written for what is live with `kafkaform import --all`."
+)
 _ALWAYS = frozenset({"destroy", "change", "create"})
 
 
@@ -68,7 +72,8 @@ def last_line(counts: Counts) -> str:
         if number
     )
     core = f"{counts.add} to add, {counts.change} to change, {counts.destroy} to destroy"
-    return f"Plan: {first}{core}{rest}."
+    blocked = f" {counts.blocked} blocked." if counts.blocked else ""
+    return f"Plan: {first}{core}{rest}.{blocked}"
 
 
 # ── sections ────────────────────────────────────────────────────────────────────────────
@@ -171,7 +176,8 @@ def _short(change: Change, paint: Paint, with_instance: bool) -> str:
     where = f" on {inline(change.identity.instance)}" if with_instance else ""
     parts = [inline(change.address) + where]
     if change.blocked is not None:
-        parts.append(f"blocked: {inline(change.blocked.reason)}")
+        todo = f"; to do: {inline(change.blocked.advice)}" if change.blocked.advice else ""
+        parts.append(f"blocked: {inline(change.blocked.reason)}{todo}")
     elif change.action is Action.UPDATE:
         parts.append(f"({changed_names(change)})")
     if change.impact is not None:
@@ -261,6 +267,9 @@ def _warnings(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
 
 
 def _closing(seen: PlanView, paint: Paint) -> Iterator[str]:
+    if seen.empty and seen.idle:
+        yield paint("create", f"No changes. {IDLE}")
+        return
     if seen.empty:
         known = f" ({count(seen.counts.unchanged, 'object')})" if seen.counts.unchanged else ""
         what = "What this partial plan looks at" if seen.partial else "What is live"

@@ -20,7 +20,7 @@ from ..core.change import Change
 from ..core.dataclass import dataclass
 from ..core.resource import Pending
 from ..plan.model import OutputChange, Plan, PlanInstance
-from .human import last_line, output_line
+from .human import IDLE, last_line, output_line
 from .lines import Line, brief, change_lines, headline, impact_text
 from .text import clip, count, inline, message
 from .view import COLUMNS, SINCE, Group, KindRow, PlanView, view
@@ -292,6 +292,7 @@ def _page(seen: PlanView, command: str) -> Callable[[dict[str, Filled]], str]:
         "applicable": seen.applicable,
         "stopped": seen.errored or seen.counts.stopping > 0,
         "empty": seen.empty,
+        "idle": prose(IDLE) if seen.empty and seen.idle else "",
         "unchanged": count(seen.counts.unchanged, "object"),
         "token": code(seen.token),
         "command": fence([clip(command, NAME_LIMIT)], "sh"),

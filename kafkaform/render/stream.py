@@ -207,6 +207,7 @@ def apply_summary(report: ApplyReport) -> Data:
         "kafkaform": {
             "run": report.run,
             "next": report.next,
+            "blocked": report.blocked,
             "open": [
                 {
                     "address": row.address,

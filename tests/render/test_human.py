@@ -22,7 +22,7 @@ from .plans import change, frozen, path, plan
 
 LAST = re.compile(
     r"Plan: (\d+ to import, )?\d+ to add, \d+ to change, \d+ to destroy"
-    r"(, \d+ to adopt)?(, \d+ to forget)?\."
+    r"(, \d+ to adopt)?(, \d+ to forget)?\.( \d+ blocked\.)?"
 )
 
 
@@ -36,9 +36,9 @@ def test_the_last_line_is_terraforms() -> None:
 
 
 def test_the_last_line_names_what_terraform_lacks_only_when_it_happens() -> None:
-    """Import, adopt and forget appear with their numbers, and not with zero."""
+    """Import, adopt, forget and what is blocked appear with their numbers, and not with zero."""
     assert last(plans.everything()) == (
-        "Plan: 1 to import, 1 to add, 6 to change, 1 to destroy, 2 to adopt, 1 to forget."
+        "Plan: 1 to import, 1 to add, 6 to change, 1 to destroy, 2 to adopt, 1 to forget. 1 blocked."
     )
 
 

@@ -232,7 +232,7 @@ def _alter(way: Way, doing: Doing, wanted: Wanted) -> None:
         )
         done = apply(workspace(found, cluster_id, doing.state), ask, shown)
         if done.report is not None:
-            shown.result(done.report, done.run)
+            shown.result(done.report, done.run, done.plan)
             error = done.report.error("alter")
             if error is not None:
                 raise error
