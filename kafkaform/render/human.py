@@ -48,6 +48,7 @@ def human(plan: Plan, *, colour: bool = False, width: int = 100, detail: bool = 
     """
     seen, paint = view(plan), Paint(colour)
     sections = (
+        _cut(seen, paint, detail),
         _cluster(seen, paint),
         _partial(seen, paint),
         _table(seen, paint),
@@ -77,6 +78,16 @@ def last_line(counts: Counts) -> str:
 
 
 # ── sections ────────────────────────────────────────────────────────────────────────────
+
+
+def _cut(seen: PlanView, paint: Paint, detail: bool) -> Iterator[str]:
+    """What is not shown whole comes first: nobody looks for what he does not know of."""
+    for kind in seen.drift if detail else ():
+        if len(kind.changes) > DRIFT_LIMIT:
+            yield paint("warning", "Not shown whole: ") + (
+                f"{DRIFT_LIMIT} of {len(kind.changes):,} {inline(kind.kind)} that were changed "
+                "outside kafkaform are listed below; --json lists all."
+            )
 
 
 def _cluster(seen: PlanView, paint: Paint) -> Iterator[str]:
@@ -143,8 +154,8 @@ def _group(group: Group, seen: PlanView, paint: Paint, detail: bool) -> Iterator
     several = len(seen.instances) > 1
     shared = _shared_block(group)
     if shared is not None:
-        yield f"  ! blocked: {message(shared.reason)}"
-        yield f"    to do: {message(shared.advice)}"
+        yield f"  ! blocked: {inline(shared.reason)}"
+        yield f"    to do: {inline(shared.advice)}"
         detail = False
     for change in group.changes:
         if detail:
