@@ -394,8 +394,7 @@ PAGES: Mapping[str, Page] = {
             "`config` is the whole truth: a live override that is not in it is shown as removed, "
             "with the value that takes effect then. Three things stay: keys that "
             "`ignore_changes` names, `*.replication.throttled.replicas`, and everything else if "
-            '`config_mode = "additive"`. On clusters with eligible leader replicas (KIP-966) '
-            "`min.insync.replicas` stays too.",
+            '`config_mode = "additive"`.',
             'Values are compared after parsing: `1`, `"1"` and `" 1"` are equal. So are '
             '`compact,delete` and `delete,compact`. `retention("7d")` writes milliseconds.',
             "A config key that Kafka does not have, a value of the wrong type, and a value out of "
@@ -447,7 +446,9 @@ PAGES: Mapping[str, Page] = {
         rules=(
             *BROKER_RULES,
             "On clusters with eligible leader replicas (KIP-966) `min.insync.replicas` is set from "
-            "the beginning and cannot be removed; it stays unless it is declared.",
+            "the beginning, and Kafka refuses to remove it. Declare it: as long as it is not "
+            "declared, it stays as others set it, and no plan shows that. One broker cannot have "
+            "its own.",
             "The broker that gets the request checks it; others may have other static configs.",
         ),
         configs={"For all brokers": modes(Mode.CLUSTER)},

@@ -18,6 +18,7 @@ from ..plan.approval import RULE, approval
 from ..plan.diff import dotted, flatten
 from ..plan.drafts import ownership
 from ..plan.model import Plan
+from ..plan.observe import claimed
 from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..state.model import State
 from .again import APPLY, Again
@@ -253,6 +254,8 @@ def _live_problem(
 ) -> str | None:
     if reading is None or isinstance(reading, Hidden | Failed):
         return None
+    reading = claimed(reading, change.before)
+    assert isinstance(reading, Observed | Absent)
     done = [step.id for step in change.steps if step.id in applied]
     if isinstance(reading, Absent):
         if change.action is Action.CREATE or (change.action is Action.DELETE and done):

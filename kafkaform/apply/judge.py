@@ -15,7 +15,7 @@ from ..core.resource import Absent, Facts, Observed, Reading
 from ..core.value import Value
 from ..plan.diff import flatten
 from ..plan.lifecycle import made_by
-from ..plan.observe import destination
+from ..plan.observe import claimed, destination
 from ..provider.contract import ResourceType
 
 
@@ -36,6 +36,12 @@ def judge(
     """How the live object stands to this step's pre-image and target."""
     if emptied(change, step.paths, reading):
         return Judgement.DONE
+    found = claimed(reading, change.after)
+    if change.action is Action.CREATE and found is not reading:
+        # What others own of it was there before, with other values.
+        done = judge(change, step, found, kind, facts) is Judgement.DONE
+        return Judgement.DONE if done else Judgement.NOT_YET
+    reading = found
     if isinstance(reading, Absent):
         return _absent(change.action)
     if not isinstance(reading, Observed):

@@ -17,6 +17,7 @@ from ..core.progress import Progress, Report
 from ..core.resource import Absent, Facts, Failed, Identity, Observed, Reading
 from ..plan.diff import flatten
 from ..plan.lifecycle import made_by
+from ..plan.observe import claimed
 from ..provider.contract import ResourceType, Session
 from .judge import canonical, emptied
 from .stop import Stop
@@ -148,6 +149,7 @@ def visible(
             isinstance(reading, Observed) and reading.incarnation != change.incarnation
         )
     written = [path for step in change.steps for path in step.paths]
+    reading = claimed(reading, change.after)
     if emptied(change, written, reading):
         return True
     if not isinstance(reading, Observed) or change.after is None:

@@ -168,11 +168,27 @@ def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, excludes: bool = Tr
             + (" ..." if len(stopping) > 5 else ""),
             "The plan names the reason and what to do for each." + around,
         )
+    rest = "Without this --fail-on it can be applied."
+    if not (plan.effective or plan.outputs):
+        rest = "There is nothing else to apply."
     held = [FAIL_ON[name] for name in FAIL_ON if name in fail_on and _holds(plan, name)]
     if held:
         raise Blocked(
             f"--fail-on: the plan has {' and '.join(held)}; nothing was sent",
-            "Look at the plan. Without this --fail-on it can be applied.",
+            f"Look at the plan. {rest}",
+        )
+
+
+def refuse_unmet(plan: Plan) -> None:
+    """Raises Blocked if something that was asked for is left out of an apply of the plan, which
+    otherwise goes on without it."""
+    left = plan.unmet()
+    if left:
+        named = ", ".join(change.address for change in left[:5]) + (" ..." if left[5:] else "")
+        raise Blocked(
+            f"{count(len(left), 'object')} {'is' if len(left) == 1 else 'are'} blocked and left as "
+            f"{'it is' if len(left) == 1 else 'they are'}: {named}",
+            "The plan names the reason and what to do for each. All else is as it says.",
         )
 
 

@@ -7,9 +7,11 @@ from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostics, Range, has_errors
 from ..core.errors import ConfigurationError
 from ..core.resource import Import
+from ..plan.model import Plan
 from .applying import apply
 from .configuration import Inputs, recorded
 from .console import Console
+from .planning import refuse_unmet
 from .scene import Ask
 from .screen import Screen, screen
 from .workspace import Workspace, open_workspace
@@ -35,14 +37,16 @@ def run_apply(
             shown.note(f"Already applied by run {done.already}; everything is still so.")
         if done.report is None:
             _refuse_broken(shown, done.told)
+            _refuse_unmet(ask, done.plan)
             return
-        shown.result(done.report, done.run)
+        shown.result(done.report, done.run, done.plan)
         shown.outputs(recorded(done.state.outputs))
         error = done.report.error(ask.again)
         if error is not None:
             shown.diagnostics(done.told)
             raise error
         _refuse_broken(shown, done.told)
+        _refuse_unmet(ask, done.plan)
 
 
 def _refuse_broken(shown: Screen, told: Diagnostics) -> None:
@@ -50,6 +54,13 @@ def _refuse_broken(shown: Screen, told: Diagnostics) -> None:
     if has_errors(told):
         raise ConfigurationError("it was applied, but a rule does not hold", diagnostics=told)
     shown.diagnostics(told)
+
+
+def _refuse_unmet(ask: Ask, plan: Plan) -> None:
+    """Raises Blocked if something was asked for and is not applied; an import asks for one object
+    and no other."""
+    if ask.imported is None:
+        refuse_unmet(plan)
 
 
 def _with_import(space: Workspace, ask: Ask) -> Workspace:

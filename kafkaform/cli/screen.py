@@ -28,7 +28,7 @@ from ..render import stream
 from ..render.human import human
 from ..render.jsonplan import Data
 from ..render.progress import Bars
-from ..render.report import apply_report, apply_summary
+from ..render.report import ApplyReport, apply_report, apply_summary
 from ..render.text import count, inline
 from ..render.validation import validation_events, validation_text
 from .console import Console
@@ -103,10 +103,10 @@ class TextScreen:
     def stands(self, work: Work) -> None:
         self.note(inline(told(work)))
 
-    def result(self, report: Report, run: str) -> None:
+    def result(self, report: Report, run: str, plan: Plan) -> None:
         self.clear()
-        pairs = ((r.change, r.outcome) for r in report.results)
-        self.console.out("\n" + apply_summary(apply_report(pairs, run), colour=self.console.colour))
+        told = _report(report, run, plan)
+        self.console.out("\n" + apply_summary(told, colour=self.console.colour))
         self._late(report.invisible)
 
     def _late(self, late: tuple[Invisible, ...]) -> None:
@@ -163,11 +163,10 @@ class JsonScreen:
         ticket = work.obligation.body["ticket"]
         self._put(stream.log(inline(told(work))) | {"kafkaform": {"ticket": ticket}})
 
-    def result(self, report: Report, run: str) -> None:
+    def result(self, report: Report, run: str, plan: Plan) -> None:
         for result in report.results:
             self._put(stream.apply_result(result.change, result.outcome, result.duration_ms / 1000))
-        pairs = ((r.change, r.outcome) for r in report.results)
-        self._put(stream.apply_summary(apply_report(pairs, run)))
+        self._put(stream.apply_summary(_report(report, run, plan)))
 
     def outputs(self, outputs: tuple[Output, ...]) -> None:
         self._put(stream.outputs(outputs))
@@ -181,6 +180,12 @@ class JsonScreen:
 
 
 Screen = TextScreen | JsonScreen
+
+
+def _report(report: Report, run: str, plan: Plan) -> ApplyReport:
+    pairs = ((r.change, r.outcome) for r in report.results)
+    blocked = sum(1 for change in plan.changes if change.blocked is not None)
+    return apply_report(pairs, run, blocked=blocked)
 
 
 def _recovered(found: Recovered) -> Iterator[str]:

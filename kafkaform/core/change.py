@@ -135,12 +135,20 @@ class BlockKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Block:
     """kind, why in one sentence, and what the user can do; waiver: what the user may accept so
-    that it no longer blocks (`open-access` for --accept-open-access), if anything."""
+    that it no longer blocks (`open-access` for --accept-open-access), if anything; asked: somebody
+    asks for this very change, so that a run without it did not do all that it was asked for."""
 
     kind: BlockKind
     reason: str
     advice: str = ""
     waiver: str = ""
+    asked: bool = False
+
+    @property
+    def unmet(self) -> bool:
+        """True if a run goes on without the change and must say so in the end (exit code 8). What
+        exists unmanaged is in the way of a declaration, always."""
+        return not self.kind.stops and (self.asked or self.kind is BlockKind.UNMANAGED)
 
 
 @dataclass(frozen=True, slots=True)

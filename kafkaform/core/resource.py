@@ -173,9 +173,11 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Proven: a read that could have seen the object did not."""
+    """Proven: a read that could have seen the object did not. others: what others have set on it,
+    if there is anything: that alone makes no object, unless it is what somebody declares."""
 
     identity: Identity
+    others: Observed | None = None
 
 
 @dataclass(frozen=True, slots=True)

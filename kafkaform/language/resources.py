@@ -208,7 +208,8 @@ def _needs_skipped(block: ResourceBlock, what: str, skipped: Skipped) -> Diagnos
         header(block.block),
         f"{what} needs {skipped}, which is skipped",
         "Its provider is not known here, so its values are not, either.",
-        "Write the value out, or hand it in through a variable.",
+        'A secret: write secret_env("NAME") or secret_file("PATH"), or use a variable with '
+        "sensitive = true. Anything else: write the value out, or hand it in through a variable.",
     )
 
 

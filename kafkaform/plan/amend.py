@@ -41,6 +41,8 @@ def amend(
     if isinstance(reading, Hidden | Failed):
         return replace(same, blocked=_unreadable(reading))
     owned = Ownership(secret_version=secret_version)
+    if isinstance(reading, Absent) and reading.others is not None:
+        reading = reading.others
     if isinstance(reading, Absent):
         after = _canonical(edit(None), kind, facts)
         if after is None:

@@ -35,13 +35,15 @@ from ..provider.contract import ResourceType
 from ..state.model import Row
 from .diff import agrees, compare, flatten, gone, ignored, lay_over
 from .drafts import Context, described, managed, ownership, unreadable
-from .observe import destination
+from .observe import claimed, destination
 from .ownership import Claim
 from .release import release
 
 
 def decide(claim: Claim, reading: Reading, context: Context) -> Change:
     """The change for one object, without steps; a blocked one says why and what to do."""
+    if claim.declared:
+        reading = claimed(reading, _ours(claim, context))
     now = reading
     if isinstance(reading, Observed) and reading.moving is not None:
         reading = replace(reading, attributes=destination(reading))
@@ -52,6 +54,16 @@ def decide(claim: Claim, reading: Reading, context: Context) -> Change:
     change = described(change, claim)
     notes = tuple(_unfinished(now, context.pending.get(claim.identity), change))
     return replace(change, notes=(*change.notes, *notes)) if notes else change
+
+
+def _ours(claim: Claim, context: Context) -> FrozenMap | None:
+    """What this state has recorded of an object, was about to make, or is told to take over."""
+    if claim.row is not None:
+        return claim.row.attributes
+    pending = context.pending.get(claim.identity)
+    if pending is not None:
+        return pending.target
+    return claim.declared[0].attributes if claim.imported else None
 
 
 def _unfinished(reading: Reading, pending: Pending | None, change: Change) -> Iterator[str]:

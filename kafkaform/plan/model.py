@@ -132,6 +132,10 @@ class Plan:
             if change.blocked is not None and change.blocked.kind.stops is stopping:
                 yield change
 
+    def unmet(self) -> tuple[Change, ...]:
+        """The blocked changes that an apply leaves out although somebody asks for them."""
+        return tuple(change for change in self.changes if change.blocked and change.blocked.unmet)
+
     def count(self, *actions: Action) -> int:
         return sum(1 for change in self.effective if change.action in actions)
 

@@ -33,6 +33,7 @@ from ..core.resource import (
 from ..core.value import EMPTY, FrozenMap
 from ..provider.contract import Session
 from ..state.model import State
+from .diff import flatten
 
 POLL_SECONDS = 0.5
 _IN_ORDER = attrgetter("kind", "key")
@@ -86,7 +87,8 @@ def _instance_world(
     report(Progress(task, f"Reading {instance}", 0, len(ids), "objects"))
     sweeps = {kind: session.sweep(kind, Depth.NAMES) for kind in sorted({i.kind for i in ids})}
     readings = _readings(session, sweeps, ids)
-    missing = [i for i in ids if isinstance(readings[i], Absent) and i in state.objects]
+    rows = {i: state.objects[i].attributes for i in ids if i in state.objects}
+    missing = [i for i in rows if isinstance(claimed(readings[i], rows[i]), Absent)]
     readings.update(confirm_absent(session, missing, clock, settle))
     session.prove()
     report(Progress(task, f"Reading {instance}", len(ids), len(ids), "objects", finished=True))
@@ -153,6 +155,13 @@ def _stronger(new: Reading, old: Reading) -> bool:
     if isinstance(old, Absent):
         return not isinstance(new, Absent)
     return isinstance(new, Observed) and not isinstance(old, Observed)
+
+
+def claimed(reading: Reading, ours: FrozenMap | None) -> Reading:
+    """The reading; an object that is not there but for what others own is there if some of that is
+    ours: recorded, or what a change writes."""
+    others = reading.others if isinstance(reading, Absent) else None
+    return others if others and others.foreign & flatten(ours).keys() else reading
 
 
 def destination(live: Observed) -> FrozenMap:

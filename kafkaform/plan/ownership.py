@@ -22,7 +22,8 @@ class Claim:
     """One identity and everybody who has a say. row: as recorded, under its old addresses;
     owners: recorded ones after `moved` blocks; lost: those of them that are no longer declared;
     removed: the block that takes them away, if every one of them is named by one; renamed: the
-    lost owners whose block is still there and declares another object now."""
+    lost owners whose block is still there and declares another object now; standing: a block
+    declares it, also where that does not count because everything is to be destroyed."""
 
     identity: Identity
     declared: tuple[Declared, ...]
@@ -33,6 +34,7 @@ class Claim:
     renamed: tuple[str, ...] = ()
     imported: bool = False
     adopt: bool = False
+    standing: bool = False
 
     @property
     def address(self) -> str:
@@ -50,6 +52,7 @@ def claims(
     if options.mode is Mode.NORMAL:
         for item in desired.declared:
             declared.setdefault(item.identity, []).append(item)
+    standing = {item.identity for item in desired.declared}
     imports, parts, faults = _imports(desired, types)
     blocks = {str(item.address) for items in declared.values() for item in items}
     result = (
@@ -62,6 +65,7 @@ def claims(
             imported=claim.identity in imports,
             adopt=claim.adopt or claim.identity in parts,
             renamed=tuple(owner for owner in claim.lost if owner in blocks),
+            standing=claim.identity in standing,
         )
         if claim.lost or imports or parts
         else claim

@@ -31,6 +31,8 @@ def release(claim: Claim, reading: Reading, context: Context) -> Change:
     if isinstance(reading, Hidden | Failed):
         return unreadable(claim, reading)
     if isinstance(reading, Absent):
+        if reading.others is not None:
+            return replace(forget, reason="all that is left of it belongs to others")
         drift = gone(row.attributes, context.types[claim.identity.kind].schema)
         return replace(forget, reason="it is gone already", drift=drift)
     if row.incarnation is not None and reading.incarnation != row.incarnation:
@@ -80,7 +82,10 @@ def _protected(claim: Claim, row: Row, *, reviewed: bool) -> Block | None:
         return Block(
             BlockKind.PROTECTED,
             "it is protected by prevent_destroy",
-            "Declare it again with prevent_destroy = false, apply that, then remove it.",
+            "Set prevent_destroy = false in its block, apply that, then destroy it."
+            if claim.standing
+            else "Declare it again with prevent_destroy = false, apply that, then remove it.",
+            asked=reviewed,
         )
     if row.protected == "default" and not reviewed:
         return Block(

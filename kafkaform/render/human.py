@@ -34,6 +34,10 @@ SHARED_BLOCK = 3
 """More changes than this that are blocked for one reason are listed under it, a line each."""
 DESTROYS_ALL = "This plan destroys everything that the state holds."
 DESTROYS_CHOSEN = "This plan destroys a part of what the state holds."
+IDLE = (
+    "Nothing is declared here, and nothing is managed. Write a resource block, or have blocks "
+    "written for what is live with `kafkaform import --all`."
+)
 _ALWAYS = frozenset({"destroy", "change", "create"})
 
 
@@ -44,6 +48,7 @@ def human(plan: Plan, *, colour: bool = False, width: int = 100, detail: bool = 
     """
     seen, paint = view(plan), Paint(colour)
     sections = (
+        _cut(seen, paint, detail),
         _cluster(seen, paint),
         _partial(seen, paint),
         _table(seen, paint),
@@ -70,10 +75,21 @@ def last_line(counts: Counts) -> str:
     )
     core = f"{counts.add} to add, {counts.change} to change, {counts.destroy} to destroy"
     last = f", {count(counts.removals, 'throttle')} to remove" if counts.removals else ""
-    return f"Plan: {first}{core}{rest}{last}."
+    blocked = f" {counts.blocked} blocked." if counts.blocked else ""
+    return f"Plan: {first}{core}{rest}{last}.{blocked}"
 
 
 # ── sections ────────────────────────────────────────────────────────────────────────────
+
+
+def _cut(seen: PlanView, paint: Paint, detail: bool) -> Iterator[str]:
+    """What is not shown whole comes first: nobody looks for what he does not know of."""
+    for kind in seen.drift if detail else ():
+        if len(kind.changes) > DRIFT_LIMIT:
+            yield paint("warning", "Not shown whole: ") + (
+                f"{DRIFT_LIMIT} of {len(kind.changes):,} {inline(kind.kind)} that were changed "
+                "outside kafkaform are listed below; --json lists all."
+            )
 
 
 def _cluster(seen: PlanView, paint: Paint) -> Iterator[str]:
@@ -152,8 +168,8 @@ def _group(group: Group, seen: PlanView, paint: Paint, detail: bool) -> Iterator
     several = len(seen.instances) > 1
     shared = _shared_block(group)
     if shared is not None:
-        yield f"  ! blocked: {message(shared.reason)}"
-        yield f"    to do: {message(shared.advice)}"
+        yield f"  ! blocked: {inline(shared.reason)}"
+        yield f"    to do: {inline(shared.advice)}"
         detail = False
     for change in group.changes:
         if detail:
@@ -185,7 +201,8 @@ def _short(change: Change, paint: Paint, with_instance: bool) -> str:
     where = f" on {inline(change.identity.instance)}" if with_instance else ""
     parts = [inline(change.address) + where]
     if change.blocked is not None:
-        parts.append(f"blocked: {inline(change.blocked.reason)}")
+        todo = f"; to do: {inline(change.blocked.advice)}" if change.blocked.advice else ""
+        parts.append(f"blocked: {inline(change.blocked.reason)}{todo}")
     elif change.action is Action.UPDATE:
         parts.append(f"({changed_names(change)})")
     if change.impact is not None:
@@ -275,6 +292,9 @@ def _warnings(seen: PlanView, paint: Paint, width: int) -> Iterator[str]:
 
 
 def _closing(seen: PlanView, paint: Paint) -> Iterator[str]:
+    if seen.empty and seen.manages_nothing:
+        yield paint("create", f"No changes. {IDLE}")
+        return
     if seen.empty:
         known = f" ({count(seen.counts.unchanged, 'object')})" if seen.counts.unchanged else ""
         what = "What this partial plan looks at" if seen.partial else "What is live"

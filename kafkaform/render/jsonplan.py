@@ -189,6 +189,7 @@ def _details(change: Change) -> Data:
             "advice": change.blocked.advice,
             "stops": change.blocked.kind.stops,
             "waiver": change.blocked.waiver or None,
+            "unmet": change.blocked.unmet,
         }
     if change.impact is not None:
         data["impact"] = {"text": change.impact.text, "figures": change.impact.figures}

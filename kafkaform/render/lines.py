@@ -10,11 +10,11 @@ from typing import TypeAlias
 from ..core.change import Action, Change, Evidence, Ownership, PathChange
 from ..core.dataclass import dataclass
 from ..core.value import EMPTY, FrozenMap, Value
+from .parts import Piece, are_long, pieces
 from .text import (
     ARROW,
     NOT_SET,
     cells,
-    clip,
     count,
     dotted,
     inline,
@@ -26,7 +26,6 @@ from .text import (
 )
 
 INLINE_LIMIT = 100
-BRIEF_LIMIT = 120
 
 Tree: TypeAlias = "dict[str, Tree | PathChange]"
 
@@ -111,12 +110,14 @@ def _figure(figure: Value) -> str:
 
 
 def brief(item: PathChange) -> str:
-    """One path on one line: `config.retention.ms 1000 → 2000`."""
+    """One path on one line: `config.retention.ms 1000 → 2000`; of long texts what differs."""
     if not item.path:
         return "deleted" if item.after is None else "created"
+    if _in_parts(item):
+        shown = (_piece(piece) for piece in pieces(item.before, item.after))
+        return f"{dotted(item.path)} {', '.join(f'{sign} {text}'.strip() for sign, text in shown)}"
     before, after = pair(item.before, item.after, item.sensitive)
-    sides = f"{clip(before, BRIEF_LIMIT)} {ARROW} {clip(after, BRIEF_LIMIT)}"
-    return f"{dotted(item.path)} {sides}"
+    return f"{dotted(item.path)} {before} {ARROW} {after}"
 
 
 def changed_names(change: Change) -> str:
@@ -257,6 +258,11 @@ def _symbol_of(tree: Tree) -> str:
 def _leaf(label: str, item: PathChange, depth: int) -> Iterator[Line]:
     symbol = _symbol(item)
     style = _STYLES.get(symbol, "")
+    if _in_parts(item):
+        sizes = f"{len(item.before):,} {ARROW} {len(item.after):,} characters"  # type: ignore[arg-type]
+        yield Line(depth, symbol, f"{label} = ({sizes}, part by part)", style)
+        yield from _pieces(item.before, item.after, depth + 1)
+        return
     before, after = pair(item.before, item.after, item.sensitive)
     if symbol in "+ ":
         text = after if item.effective is None else f"{after}  # the default"
@@ -278,13 +284,13 @@ def _leaf(label: str, item: PathChange, depth: int) -> Iterator[Line]:
 
 
 def _elements(item: PathChange, depth: int) -> list[Line]:
-    """A long list, one changed element a line, the others counted; empty if only the order
-    differs. Lists of lists (one for each partition, say) are compared by position."""
+    """A long list, one changed element a line, the others counted. Lists of lists (one for each
+    partition, say) are compared by position."""
     before = item.before if isinstance(item.before, tuple) else ()
     after = item.after if isinstance(item.after, tuple) else ()
-    by_position = any(isinstance(element, tuple) for element in (*before, *after))
-    compared = _by_position if by_position else _by_membership
-    lines, same = compared(before, after, depth)
+    if not any(isinstance(element, tuple) for element in (*before, *after)):
+        return list(_pieces(before, after, depth))
+    lines, same = _by_position(before, after, depth)
     if lines and same:
         lines.append(Line(depth, " ", f"# ({count(same, 'unchanged element')} hidden)", "dim"))
     return lines
@@ -303,13 +309,21 @@ def _by_position(
     return lines, sum(1 for _, (old, new) in pairs if old == new)
 
 
-def _by_membership(
-    before: tuple[Value, ...], after: tuple[Value, ...], depth: int
-) -> tuple[list[Line], int]:
-    gone, new = Counter(before) - Counter(after), Counter(after) - Counter(before)
-    lines = [Line(depth, "-", value(element), "delete") for element in gone.elements()]
-    lines += [Line(depth, "+", value(element), "create") for element in new.elements()]
-    return lines, len(before) - gone.total()
+def _in_parts(item: PathChange) -> bool:
+    return not item.sensitive and are_long(item.before, item.after)
+
+
+def _pieces(before: Value, after: Value, depth: int) -> Iterator[Line]:
+    for piece in pieces(before, after):
+        sign, text = _piece(piece)
+        yield Line(depth, sign, text, _STYLES.get(sign, "dim"))
+
+
+def _piece(piece: Piece) -> tuple[str, str]:
+    """Symbol and text of one part, or of several that stay."""
+    if piece.same:
+        return " ", f"# ({count(piece.same, 'unchanged element')} hidden)"
+    return piece.sign, value(piece.part)
 
 
 # ── bookkeeping and checks ──────────────────────────────────────────────────────────────

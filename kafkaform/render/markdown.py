@@ -20,14 +20,15 @@ from ..core.change import Change
 from ..core.dataclass import dataclass
 from ..core.resource import Pending
 from ..plan.model import OutputChange, Plan, PlanInstance, Removal
-from .human import last_line, output_line
+from .human import IDLE, last_line, output_line
 from .lines import Line, brief, change_lines, headline, impact_text
-from .text import clip, count, inline, message
+from .text import count, inline
 from .view import COLUMNS, SINCE, Group, KindRow, PlanView, view
 
 LIMIT = 60_000
 DETAIL_LIMIT = 6_000
-NAME_LIMIT = 400
+LEAST = 200
+"""Characters that a piece of a section hardly ever needs less of."""
 _TAILS = 60
 
 _ACTIVE = re.compile(r"[\\`*\[\]<>#|~&@!$]|:(?=//)|(?<=www)\.|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
@@ -63,13 +64,13 @@ def markdown(plan: Plan, *, command: str = "") -> str:
 
 def code(text: str) -> Markup:
     """A code span."""
-    return _span(clip(inline(text), NAME_LIMIT))
+    return _span(inline(text))
 
 
 def cell(text: str) -> Markup:
     """A code span in a table cell. A pipe after a backslash, which tables read in two ways, is
     written `\\x7c`."""
-    shown = clip(inline(text), NAME_LIMIT)
+    shown = inline(text)
     return _span(re.sub(r"(?<=\\)\|", "x7c", shown).replace("|", r"\|"))
 
 
@@ -82,12 +83,12 @@ def _span(shown: str) -> Markup:
 def prose(text: str) -> Markup:
     """A sentence with foreign parts: active characters as references; mentions and issue
     numbers are broken by a zero-width joiner."""
-    return Markup(_ACTIVE.sub(_reference, message(text)))
+    return Markup(_ACTIVE.sub(_reference, inline(text.strip())))
 
 
 def tag(text: str) -> Markup:
     """Foreign text inside an HTML block."""
-    return Markup(f"<code>{html.escape(clip(inline(text), NAME_LIMIT))}</code>")
+    return Markup(f"<code>{html.escape(inline(text))}</code>")
 
 
 def fence(lines: Iterable[str], language: str) -> Markup:
@@ -104,6 +105,10 @@ def _reference(match: re.Match[str]) -> str:
 
 def _longest_run(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)
+
+
+class Shortened(Markup):
+    """A piece of the comment that is not whole."""
 
 
 # ── sections that are cut to fit ────────────────────────────────────────────────────────
@@ -155,10 +160,12 @@ def _filled(sections: Sequence[Section], room: int) -> dict[str, Filled]:
     for section in sections:
         kept: list[Markup] = []
         allowed = int(room * section.share)
-        for piece in section.pieces() if room else ():
+        for piece in section.pieces() if room > 0 else ():
+            if len(piece) >= allowed:
+                if allowed < LEAST:
+                    break
+                continue  # a short one after it may fit
             allowed -= len(piece) + 1
-            if allowed < 0:
-                break
             room -= len(piece) + 1
             kept.append(piece)
         rest = section.total - len(kept)
@@ -217,7 +224,9 @@ def _details(seen: PlanView) -> Section:
 def _detail(change: Change, several: bool) -> Markup:
     lines = [_diff_line(line) for line in list(change_lines(change, with_instance=several))[1:]]
     head = f"<details><summary>{tag(headline(change, with_instance=several))}</summary>"
-    return Markup(f"{head}\n\n{fence(_shortened(lines), 'diff')}\n\n</details>")
+    shown = [*_shortened(lines)]
+    text = f"{head}\n\n{fence(shown, 'diff')}\n\n</details>"
+    return Markup(text) if shown == lines else Shortened(text)
 
 
 def _diff_line(line: Line) -> str:
@@ -302,8 +311,21 @@ def _page(seen: PlanView, command: str) -> Callable[[dict[str, Filled]], str]:
         "applicable": seen.applicable,
         "stopped": seen.errored or seen.counts.stopping > 0,
         "empty": seen.empty,
+        "idle": prose(IDLE) if seen.empty and seen.manages_nothing else "",
         "unchanged": count(seen.counts.unchanged, "object"),
         "token": code(seen.token),
-        "command": fence([clip(command, NAME_LIMIT)], "sh"),
+        "command": fence([inline(command)], "sh"),
     }
-    return lambda sections: template.render(**context, sections=sections)
+    return lambda sections: template.render(
+        **context, sections=sections, cut=", ".join(_cut(sections.values()))
+    )
+
+
+def _cut(sections: Iterable[Filled]) -> Iterator[str]:
+    """What the comment does not show whole, for its first line."""
+    for section in sections:
+        short = sum(isinstance(piece, Shortened) for piece in section.pieces)
+        if section.tail:
+            yield section.tail.removeprefix("… and ")
+        if short:
+            yield f"parts of {count(short, 'change')}"

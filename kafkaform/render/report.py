@@ -36,11 +36,13 @@ class ResultRow:
 
 @dataclass(frozen=True, slots=True)
 class ApplyReport:
-    """rows: one a change; run: id of the run; next: the command to go on with, if any."""
+    """rows: one a change; run: id of the run; next: the command to go on with, if any; blocked:
+    how many changes of the plan were left out."""
 
     rows: tuple[ResultRow, ...]
     run: str = ""
     next: str = ""
+    blocked: int = 0
 
 
 # In the order to read them: what nobody knows yet comes first.
@@ -71,14 +73,17 @@ _DONE_TOO = (
 
 
 def apply_report(
-    results: Iterable[tuple[Change, Outcome]], run: str = "", next_command: str = ""
+    results: Iterable[tuple[Change, Outcome]],
+    run: str = "",
+    next_command: str = "",
+    blocked: int = 0,
 ) -> ApplyReport:
     """The report of outcomes; a change with several steps comes once with each of them."""
     changes: dict[object, tuple[Change, list[Outcome]]] = {}
     for change, outcome in results:
         changes.setdefault((change.identity, change.address), (change, []))[1].append(outcome)
     rows = tuple(_row(change, outcomes) for change, outcomes in changes.values())
-    return ApplyReport(rows, run, next_command)
+    return ApplyReport(rows, run, next_command, blocked)
 
 
 def apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
@@ -94,7 +99,8 @@ def apply_summary(report: ApplyReport, *, colour: bool = False) -> str:
     told = _table([row for row in listed if row not in rest], paint)
     if rest:
         told.append(f"  … and {len(rest):,} more that were skipped")
-    lines = [*told, *([""] if listed else []), _last(rows, tally, paint)]
+    left = f" {report.blocked} blocked." if report.blocked else ""
+    lines = [*told, *([""] if listed else []), _last(rows, tally, paint) + left]
     if report.run:
         lines.insert(-1, f"Run: {inline(report.run)}")
     if report.next:

@@ -22,7 +22,7 @@ from ..core.value import FrozenMap, Value
 from ..plan.model import OutputChange, Plan
 from .diagnostics import diagnostic_data
 from .human import last_line, removal_line
-from .jsonplan import Data, drift_action, output_action, output_name
+from .jsonplan import Data, drift_action, masked_paths, output_action, output_name
 from .lines import headline
 from .report import ApplyReport, done_counts
 from .text import SENSITIVE, inline, json_line
@@ -117,7 +117,8 @@ def planned_change(change: Change) -> Data:
             "action": change.action.value,
             "adopts": change.adopts or change.action is Action.ADOPT,
             "takes_away": change.takes_away,
-            "blocked": {"kind": blocked.kind.value, "reason": blocked.reason} if blocked else None,
+            "blocked": blocked and {name: getattr(blocked, name) for name in _BLOCK},
+            "paths": masked_paths(change.paths),
         },
     }
     if change.reason:
@@ -125,12 +126,15 @@ def planned_change(change: Change) -> Data:
     return _event("planned_change", headline(change), change=body)
 
 
+_BLOCK = ("kind", "reason", "advice")
+
+
 def resource_drift(change: Change) -> Data:
     paths = [list(item.path) for item in change.drift]
     body = {
         "resource": resource(change),
         "action": drift_action(change),
-        "kafkaform": {"paths": paths},
+        "kafkaform": {"paths": paths, "changes": masked_paths(change.drift)},
     }
     verb = "deleted" if body["action"] == "delete" else "changed"
     text = f"{inline(change.address)}: {verb} outside kafkaform"
@@ -210,6 +214,7 @@ def apply_summary(report: ApplyReport) -> Data:
         "kafkaform": {
             "run": report.run,
             "next": report.next,
+            "blocked": report.blocked,
             "open": [
                 {
                     "address": row.address,

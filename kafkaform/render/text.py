@@ -6,7 +6,6 @@ Every renderer passes them through `inline`, `block` or `value`.
 
 from __future__ import annotations
 
-import os.path
 from collections.abc import Iterator
 from decimal import Decimal
 
@@ -18,9 +17,7 @@ from ..core.value import FrozenMap, SecretRef, Value
 ARROW = "→"
 NOT_SET = "(not set)"
 SENSITIVE = "(sensitive)"
-VALUE_LIMIT = 240
 MESSAGE_LIMIT = 500
-_KEPT_BEFORE_DIFFERENCE = 24
 
 
 def block(text: str) -> str:
@@ -39,19 +36,18 @@ def json_line(data: object) -> str:
     return dumps(data).replace("##", "#\\u0023")
 
 
-def clip(text: str, limit: int) -> str:
-    """At most `limit` characters, the last one `…` if any were left out."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
 def message(text: str) -> str:
-    """An error text from elsewhere, on one line and of bounded length."""
-    return clip(inline(text.strip()), MESSAGE_LIMIT)
+    """An error text from elsewhere, on one line; one that is too long is cut, and says so and
+    where it is whole."""
+    whole = inline(text.strip())
+    if len(whole) <= MESSAGE_LIMIT:
+        return whole
+    told = f"{len(whole):,} characters, all of them with --json and in the audit log"
+    return f"{whole[:MESSAGE_LIMIT]}… ({told})"
 
 
-def value(item: Value, limit: int = VALUE_LIMIT) -> str:
-    """One value for people: strings quoted, numbers exact; a string of more than `limit`
-    characters is cut and says how long it is."""
+def value(item: Value) -> str:
+    """One value for people, whole: strings quoted, numbers exact."""
     if item is None:
         return NOT_SET
     if isinstance(item, bool):
@@ -59,13 +55,13 @@ def value(item: Value, limit: int = VALUE_LIMIT) -> str:
     if isinstance(item, int | Decimal):
         return number_text(item)
     if isinstance(item, str):
-        return _string(item, limit)
+        return quote(item)
     if isinstance(item, SecretRef):
         return _reference(item)
     if isinstance(item, FrozenMap):
-        inner = ", ".join(f"{quote(key)} = {value(item[key], limit)}" for key in sorted(item))
+        inner = ", ".join(f"{quote(key)} = {value(item[key])}" for key in sorted(item))
         return f"{{{inner}}}"
-    return "[" + ", ".join(value(element, limit) for element in item) + "]"
+    return "[" + ", ".join(value(element) for element in item) + "]"
 
 
 def spread(item: Value, width: int) -> Iterator[str]:
@@ -103,22 +99,8 @@ def masked(item: Value, sensitive: bool) -> str:
 
 
 def pair(before: Value, after: Value, sensitive: bool = False) -> tuple[str, str]:
-    """Both sides of a change; of two long strings the parts around their first difference."""
-    if sensitive or not (isinstance(before, str) and isinstance(after, str)):
-        return masked(before, sensitive), masked(after, sensitive)
-    if max(len(before), len(after)) <= VALUE_LIMIT:
-        return quote(before), quote(after)
-    shared = len(os.path.commonprefix([before, after]))
-    start = max(0, shared - _KEPT_BEFORE_DIFFERENCE)
-    lead = "…" if start else ""
-    return lead + _string(before, VALUE_LIMIT, start), lead + _string(after, VALUE_LIMIT, start)
-
-
-def _string(text: str, limit: int, start: int = 0) -> str:
-    shown = text[start : start + limit]
-    if len(shown) == len(text) - start:
-        return quote(shown)
-    return f"{quote(shown)}… ({len(text):,} characters)"
+    """Both sides of a change, whole."""
+    return masked(before, sensitive), masked(after, sensitive)
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from ..core.change import Action, Change
 from ..core.dataclass import dataclass
@@ -93,6 +93,11 @@ class PlanView:
         return not (something or self.counts.blocked or self.errored)
 
     @property
+    def manages_nothing(self) -> bool:
+        """Nobody declares or manages anything, so that `empty` says nothing about the cluster."""
+        return bool(self.token) and not (self.counts.unchanged or self.partial)
+
+    @property
     def applicable(self) -> bool:
         something = self.counts.effective or self.counts.removals or self.outputs
         return bool(something) and not self.counts.stopping and not self.errored
@@ -111,6 +116,8 @@ def _loses(change: Change) -> bool:
     return change.effective and change.action is Action.UPDATE and change.impact is not None
 
 
+_REST = ", the rest can be applied"
+
 # A change belongs to the first group whose test it passes.
 _GROUPS: tuple[tuple[str, str, Callable[[Change], bool]], ...] = (
     (
@@ -120,7 +127,7 @@ _GROUPS: tuple[tuple[str, str, Callable[[Change], bool]], ...] = (
     ),
     (
         "kept",
-        "Blocked: these stay as they are, the rest can be applied",
+        f"Blocked: these stay as they are{_REST}",
         lambda change: change.blocked is not None,
     ),
     ("delete", "To destroy", _takes_away),
@@ -183,14 +190,19 @@ def _order(change: Change) -> tuple[bool, str, str]:
     return not change.notes, change.address, str(change.identity)
 
 
-def _grouped(changes: Iterable[Change]) -> tuple[Group, ...]:
+def _grouped(changes: Sequence[Change]) -> tuple[Group, ...]:
+    rest = any(change.effective for change in changes)
     members: dict[str, list[Change]] = {name: [] for name, _, _ in _GROUPS}
     for change in changes:
         name = next((name for name, _, test in _GROUPS if test(change)), None)
         if name is not None:
             members[name].append(change)
     return tuple(
-        Group(name, title, tuple(sorted(members[name], key=_order)))
+        Group(
+            name,
+            title if rest else title.removesuffix(_REST),
+            tuple(sorted(members[name], key=_order)),
+        )
         for name, title, _ in _GROUPS
         if members[name]
     )

@@ -146,6 +146,21 @@ BROKER_TIMES: Mapping[str, tuple[tuple[str, int], ...]] = {
 """Topic config -> broker configs that set its default, strongest first, with the milliseconds in
 their unit. Kafka lists these neither as synonyms nor under the topic's name."""
 
+THROTTLES: Mapping[str, tuple[str, ...]] = {
+    "topic": ("follower.replication.throttled.replicas", "leader.replication.throttled.replicas"),
+    "broker": (
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    ),
+}
+"""Resource -> configs that whoever moves replicas sets before a move and removes after it."""
+
+MIN_IN_SYNC = "min.insync.replicas"
+IRREMOVABLE: Mapping[str, tuple[str, ...]] = {"broker": (MIN_IN_SYNC,)}
+"""Resource -> configs that a cluster with eligible leader replicas (KIP-966) refuses to remove: of
+the cluster and of one broker. A topic loses its own like any other config."""
+
 REMOVED_KEYS = {
     "message.format.version": "Kafka 4.0 removed it: drop it from config",
     "message.timestamp.difference.max.ms": (

@@ -141,7 +141,7 @@ def _target(
     keep = keep or declared.get("config_mode") == "additive"
     shown = config_rules.masked(declared.get("config")) if scope.secrets else declared.get("config")
     named = {scope.attribute: declared[scope.attribute]} if scope.attribute else {}
-    config = target_config(shown, config_of(live), facts, keep, scope.find)
+    config = target_config(shown, config_of(live), facts, keep, scope.find, scope.resource)
     hidden = _hidden(declared, live, keep) if scope.secrets else {}
     return FrozenMap({**named, "config": config, **hidden})
 
@@ -194,7 +194,7 @@ def _update(scope: Scope, change: Change, _: Facts) -> tuple[Step, ...]:
 
 def _remove(scope: Scope, change: Change, facts: Facts) -> tuple[Step, ...]:
     own = {**config_of(change.before), **((change.before or EMPTY).get("secret_keys") or EMPTY)}
-    gone = tuple(key for key in sorted(own) if not untouched(key, facts))
+    gone = tuple(key for key in sorted(own) if not untouched(scope.resource, key, facts))
     return _send(scope, change, 2, EMPTY, gone, all_paths(change))
 
 

@@ -12,12 +12,11 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from . import broker_keys, canonical, rules
 from .broker_keys import BrokerKey, Mode
-from .config_keys import GROUP_KEYS, MATCHES, METRICS_KEYS, ConfigKey
+from .config_keys import GROUP_KEYS, MATCHES, METRICS_KEYS, MIN_IN_SYNC, ConfigKey
 from .rules import Faults
 
 Rule = Callable[[Change, Facts], Faults]
 MASK = "(sensitive)"
-MIN_IN_SYNC = "min.insync.replicas"
 
 
 def masked(config: Mapping[str, Value] | None) -> FrozenMap:

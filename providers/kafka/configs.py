@@ -6,7 +6,7 @@ the topic has overrides of its own and gone when it has none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity
@@ -17,7 +17,7 @@ from kafkaform.provider.contract import ResourceType
 
 from . import rules
 from .canonical import Lookup, config_map
-from .config_keys import TOPIC_KEYS
+from .config_keys import IRREMOVABLE, THROTTLES, TOPIC_KEYS
 from .steps import MAX_RECORDS, SILENT, all_paths, make_step, paths_below
 
 KIND = "kafka_topic_config"
@@ -25,12 +25,16 @@ ALTER_CONFIGS = Request("IncrementalAlterConfigs", 1, 31, 500, MAX_RECORDS)
 REMOVE_CONFIGS = Request("IncrementalAlterConfigs", 2, 40, 500, MAX_RECORDS)
 
 
-def untouched(key: str, facts: Facts) -> bool:
-    """True for configs that others own unless they are declared: replication throttles (the
-    reassignment tools set them) and, with ELR, min.insync.replicas (KIP-966)."""
-    if rules.THROTTLED.fullmatch(key):
-        return True
-    return key == "min.insync.replicas" and bool(facts.values.get("elr"))
+def untouched(resource: str, key: str, facts: Facts) -> bool:
+    """True for a config that others own unless it is declared: a throttle of replication, and what
+    this cluster would refuse to remove. resource: as requests call it."""
+    locked = IRREMOVABLE.get(resource, ()) if facts.values.get("elr") else ()
+    return key in THROTTLES.get(resource, ()) or key in locked
+
+
+def foreign(resource: str, keys: Iterable[str], facts: Facts) -> frozenset[Path]:
+    """See `Observed.foreign`: the paths of these configs that others own."""
+    return frozenset(("config", key) for key in keys if untouched(resource, key, facts))
 
 
 def target_config(
@@ -39,15 +43,16 @@ def target_config(
     facts: Facts,
     keep: bool,
     find: Lookup = TOPIC_KEYS.get,
+    resource: str = "topic",
 ) -> FrozenMap:
     """An object's own configs as they shall be. declared: None is an empty map; a key with the
-    value None is left as it is; keep: live ones that are not declared stay; find: what is known
-    of a config, a topic's unless told otherwise."""
+    value None is left as it is; keep: live ones that are not declared stay; find, resource: what
+    is known of a config and whose it is, a topic's unless told otherwise."""
     wanted = config_map(declared, find)
     kept = {
         key: value
         for key, value in live.items()
-        if wanted.get(key) is None and (keep or key in wanted or untouched(key, facts))
+        if wanted.get(key) is None and (keep or key in wanted or untouched(resource, key, facts))
     }
     return FrozenMap({**kept, **{key: value for key, value in wanted.items() if value is not None}})
 
@@ -178,7 +183,9 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
 
 
 def _removal(change: Change, facts: Facts) -> tuple[Step, ...]:
-    gone = tuple(key for key in sorted(config_of(change.before)) if not untouched(key, facts))
+    gone = tuple(
+        key for key in sorted(config_of(change.before)) if not untouched("topic", key, facts)
+    )
     if not gone:
         return ()
     return (alter_step(change, 1, REMOVE_CONFIGS, EMPTY, gone, all_paths(change)),)

@@ -33,9 +33,6 @@ MAX_NAME = 249
 MAX_RECORDS = 10_000
 MAX_REPLICATION = 32_767
 MAX_VALUE = 32_767
-THROTTLED = re.compile(
-    r"\w+\.replication\.throttled\.(replicas|rate)|replica\.alter\.log\.dirs\.io\.max\.bytes\.per\.second"
-)
 _NAME = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 
 
@@ -84,12 +81,14 @@ def name_faults(name: str) -> Faults:
         )
 
 
-def internal_faults(name: str, verb: str) -> Faults:
-    """Kafka's own topics are never created, changed or deleted by us."""
+def internal_faults(name: str, verb: str, advice: str = "") -> Faults:
+    """Kafka's own topics are never created, changed or deleted by us. advice: where it is not the
+    block of the topic that asks for it."""
     if is_internal(name):
         yield (
             f"{name} is an internal topic of Kafka and cannot be {verb}",
-            "remove it from the configuration; "
+            advice
+            or "remove it from the configuration; "
             "kafka_topic_config changes the configs of an internal topic",
         )
 
@@ -183,7 +182,8 @@ def value_faults(known: ConfigKey, key: str, value: Value) -> Faults:
     text = str(value)
     problem = _problem(known, text)
     if problem:
-        yield f"{key} = {text[:80]!r}: {problem}", _range_advice(known)
+        more = f"… ({len(text):,} characters)" if len(text) > 80 else ""
+        yield f"{key} = {text[:80]!r}{more}: {problem}", _range_advice(known)
 
 
 def config_warnings(config: Mapping[str, Value], replication_factor: Value) -> Faults:

@@ -187,7 +187,11 @@ def _growth_faults(before: FrozenMap, after: FrozenMap, facts: Facts) -> rules.F
 
 
 def _delete_faults(change: Change, facts: Facts) -> rules.Faults:
-    yield from rules.internal_faults(change.identity.key, "deleted")
+    keep = (
+        f"let it go and keep the topic: a `removed` block with from = {change.address} and "
+        f"lifecycle {{ destroy = false }}, or `kafkaform state rm '{change.address}'`"
+    )
+    yield from rules.internal_faults(change.identity.key, "deleted", keep)
     if change.incarnation is None:
         yield (
             "the topic's id is not known, and a topic is only deleted by its id",

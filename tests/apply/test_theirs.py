@@ -12,6 +12,7 @@ import pytest
 from kafkaform.core.change import Action
 from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.value import FrozenMap
+from kafkaform_providers.kafka.memory.config_kinds import configs_of
 from tests.model.test_worlds import Simulated, simulated
 from tests.model.worlds import KAFKA, Thing
 
@@ -115,3 +116,53 @@ def test_what_an_adoption_keeps_for_one_plan_is_ours(town: Simulated) -> None:
     [change] = town.plan().changes
     assert [path.path for path in change.paths] == [("config", "log.cleaner.threads")]
     assert not change.drift
+
+
+CLAIMED = [
+    ("kafka_cluster_config", "default", {}, "min.insync.replicas", ("2", "3")),
+    (
+        "kafka_broker_config",
+        "1",
+        {"broker_id": 1},
+        "leader.replication.throttled.rate",
+        ("1000000", "2000000"),
+    ),
+    (
+        "kafka_topic_config",
+        "s0",
+        {"topic": "s0"},
+        "leader.replication.throttled.replicas",
+        ("0:1", "*"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "key", "named", "config", "values"), CLAIMED, ids=str)
+def test_what_others_usually_own_is_ours_if_it_alone_is_declared(
+    town: Simulated, kind: str, key: str, named: Mapping[str, Any], config: str, values: Any
+) -> None:
+    """Made, then there: no plan makes it again. It is changed, its drift is seen, and when it is
+    let go it stays, because nobody knows who needs it or because Kafka refuses to remove it."""
+    town.where.cluster.elr = True
+    town.where.cluster.outside.create("s0", 1, 1, FrozenMap())
+    first, second = values
+    for value in (first, second):
+        declare(town, {kind: {"x": {**named, "config": {config: value}}}})
+        town.apply()
+        assert not town.plan().changes
+        assert recorded(town, kind, key) == {config: value}
+    cluster = town.where.cluster
+    if kind == "kafka_topic_config":
+        cluster.outside.alter(key, {config: first})
+    else:
+        cluster.commit({(kind, key): configs_of(kind, {config: first})})
+    [change] = town.plan().changes
+    assert change.action is Action.UPDATE
+    assert [item.path for item in change.drift] == [("config", config)]
+    town.apply()
+    declare(town, {})
+    [change] = town.plan().changes
+    assert (change.action, change.steps) == (Action.FORGET, ())
+    assert "belongs to others" in change.reason
+    town.apply()
+    assert not town.plan().changes

@@ -52,9 +52,9 @@ def inherited(folder: Folder) -> Iterator[Folder]:
 
 def test_without_a_word_nothing_is_taken(inherited: Folder) -> None:
     """A first plan sees everything, and would neither change nor take any of it."""
-    said = inherited.done("plan")
-    assert "0 to change, 0 to destroy" in said.text
-    assert "it exists, and kafkaform does not manage it" in said.text
+    said = inherited.fails(8, "plan")
+    assert "0 to change, 0 to destroy" in said
+    assert "it exists, and kafkaform does not manage it" in said
 
 
 def test_everything_is_adopted_without_a_change(inherited: Folder) -> None:

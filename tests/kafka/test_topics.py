@@ -93,7 +93,7 @@ THROTTLE = {"leader.replication.throttled.replicas": "0:1"}
             {"min.insync.replicas": "2"},
             False,
             {"elr": True},
-            {"min.insync.replicas": "2"},
+            {},
         ),
     ],
 )
@@ -151,6 +151,15 @@ def test_impossible_changes_are_blocked_with_advice(
 ) -> None:
     """What Kafka cannot do is said in the plan and never sent."""
     assert any(expected in text for text in errors(change(action, before, after)))
+
+
+def test_an_internal_topic_is_let_go_and_not_removed_from_where_it_is_not() -> None:
+    """A deletion comes from a `removed` block, or from none: what keeps the topic is told."""
+    found = TYPE.check(change(Action.DELETE, topic("__consumer_offsets"), None), FACTS)
+    (advice,) = [item.advice for item in found]
+    assert "remove it from the configuration" not in advice
+    assert "from = kafka_topic.x and lifecycle { destroy = false }" in advice
+    assert "kafkaform state rm 'kafka_topic.x'" in advice
 
 
 ALLOWED = [

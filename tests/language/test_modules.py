@@ -557,3 +557,18 @@ locals { bucket = aws_bucket.b.name }
         ("warning", '1 block of the provider "aws" is skipped'),
         ("error", "kafka_topic.needs needs aws_bucket.b, which is skipped"),
     ]
+
+
+def test_a_secret_of_a_provider_that_is_not_known_is_handed_in_as_one() -> None:
+    """A password that is written out is the next thing that would be refused."""
+    text = """
+provider "kafka" {
+  bootstrap_servers = ["a:9092"]
+}
+resource "random_password" "p" { length = 16 }
+resource "kafka_topic" "t" { name = random_password.p.result }
+"""
+    found = build(load({"main.tf": text.encode()}), Inputs(), SCHEMAS)
+    (fault,) = [item for item in found.diagnostics if item.severity == "error"]
+    assert "which is skipped" in fault.summary
+    assert fault.advice.startswith('A secret: write secret_env("NAME")')

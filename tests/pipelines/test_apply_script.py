@@ -79,7 +79,7 @@ def script(tmp_path: Path) -> Script:
 @pytest.mark.parametrize(
     ("code", "told"),
     [(0, "7:abc"), (4, "Plan again"), (5, "Some changes failed"), (6, "it finds out first"),
-     (7, "holds the lock"), (8, "See above"), (9, "See above"), (143, "Cancelled")],
+     (7, "holds the lock"), (8, "what is blocked"), (9, "See above"), (143, "Cancelled")],
 )  # fmt: skip
 def test_every_end_says_what_to_do(script: Script, code: int, told: str) -> None:
     """The exit code is the command's, the next step is told, and head and verdict of the log are

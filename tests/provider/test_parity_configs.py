@@ -75,6 +75,8 @@ def broker_script(name: str) -> Script:
         [alter(BROKER, "1", {"ssl.keystore.type": "PEM"})],
         [alter(BROKER, "1", {"num.replica.fetchers": "two"})],
         [alter(BROKER, "1", {"num.replica.fetchers": "0"})],
+        [alter(BROKER, "1", {"min.insync.replicas": "2"})],
+        [alter(BROKER, "1", {}, "min.insync.replicas")],
         [alter(BROKER, "1", {f"{name}.plugin": "x"}, secrets=[f"{name}.password"])],
     ]
 
@@ -93,6 +95,7 @@ def cluster_script(_: str) -> Script:
         [alter(DEFAULTS, "default", {"auto.create.topics.enable": "true"})],
         [alter(DEFAULTS, "default", {"max.connections.per.ip": "-1"})],
         [alter(DEFAULTS, "default", {"x": "1"}, "x")],
+        [alter(DEFAULTS, "default", {}, "min.insync.replicas")],
     ]
 
 

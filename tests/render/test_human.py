@@ -22,7 +22,7 @@ from .plans import change, frozen, path, plan
 
 LAST = re.compile(
     r"Plan: (\d+ to import, )?\d+ to add, \d+ to change, \d+ to destroy"
-    r"(, \d+ to adopt)?(, \d+ to forget)?\."
+    r"(, \d+ to adopt)?(, \d+ to forget)?\.( \d+ blocked\.)?"
 )
 
 
@@ -36,9 +36,10 @@ def test_the_last_line_is_terraforms() -> None:
 
 
 def test_the_last_line_names_what_terraform_lacks_only_when_it_happens() -> None:
-    """Import, adopt and forget appear with their numbers, and not with zero."""
+    """Import, adopt, forget and what is blocked appear with their numbers, and not with zero."""
     assert last(plans.everything()) == (
         "Plan: 1 to import, 1 to add, 6 to change, 1 to destroy, 2 to adopt, 1 to forget."
+        " 1 blocked."
     )
 
 
@@ -230,3 +231,10 @@ def test_a_destroy_of_a_part_does_not_claim_everything() -> None:
         "Partial plan (--target=kafka_topic.legacy): what it leaves out stays.\n"
     ) in told
     assert "everything" not in markdown(part) and "a part of what the state holds" in markdown(part)
+
+
+def test_one_line_a_change_still_says_what_to_do() -> None:
+    """Whoever reads the short form of a blocked change needs its to-do no less."""
+    text = human(plan(plans.PROTECTED), detail=False)
+    (line,) = [line for line in text.splitlines() if "blocked: " in line]
+    assert f"to do: {plans.REMOVED_ADVICE}" in line

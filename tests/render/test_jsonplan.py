@@ -57,6 +57,7 @@ def test_a_blocked_change_is_a_no_op_with_its_reason() -> None:
         "advice": plans.REMOVED_ADVICE,
         "stops": False,
         "waiver": None,
+        "unmet": False,
     }
 
 

@@ -2,7 +2,8 @@
 # Plans with credentials that can only read. Leaves in out/:
 #   plan.md       the comment for the review
 #   approval.txt  what ci/apply.sh needs to apply exactly this; empty if there is nothing to apply
-# Ends with 0 if there are changes, too; with any other code there is no approval.
+# Ends with 0 if there are changes, too, also where some are blocked and the rest can be applied: the
+# comment lists them first, and ci/apply.sh then ends with 8. With any other code there is no approval.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,5 +16,10 @@ kafkaform --chdir kafka plan --untrusted --no-color --detailed-exitcode \
 cat out/plan.txt
 case $code in
   0 | 2) sed -n 's/^Approval: //p' out/plan.txt > out/approval.txt ;;
+  8)
+    approval=$(sed -n 's/^Approval: //p' out/plan.txt)
+    [ "$approval" ] || exit 8
+    echo "$approval" > out/approval.txt
+    ;;
   *) exit "$code" ;;
 esac

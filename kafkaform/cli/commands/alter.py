@@ -239,7 +239,7 @@ def _alter(way: Way, doing: Doing, wanted: Wanted) -> None:
             return
         done = apply(space, ask, shown)
         if done.report is not None:
-            shown.result(done.report, done.run)
+            shown.result(done.report, done.run, done.plan)
             error = done.report.error(ask.again)
             if error is not None:
                 raise error

@@ -40,6 +40,7 @@ from ..planning import (
     check_fail_on,
     read_only_plan,
     refuse_if_blocked,
+    refuse_unmet,
     validated_plan,
 )
 from ..saving import save
@@ -63,7 +64,8 @@ def plan(
     comment: Comment = None,
     destroy: Annotated[bool, typer.Option("--destroy", help="Plan to delete all.")] = False,
     detailed_exitcode: Annotated[
-        bool, typer.Option("--detailed-exitcode", help="0 no changes, 2 changes, 1 error.")
+        bool,
+        typer.Option("--detailed-exitcode", help="0: no changes, 2: changes, 8: blocked."),
     ] = False,
     validate: Annotated[
         bool, typer.Option("--validate", help="Also do the dry run that an apply does first.")
@@ -111,6 +113,7 @@ def plan(
         elif not made.idle and not any(made.blocked(stopping=True)):
             shown.note(NEXT)
         refuse_if_blocked(made, conditions)
+        refuse_unmet(made)
     if detailed_exitcode and (made.outputs or not made.idle):
         raise typer.Exit(2)
 

@@ -247,6 +247,7 @@ class SimulatedCluster:
             veto,
             charge,
             self.clock.monotonic(),
+            self.elr,
         )
 
     def _meet(self, api: str) -> Mishap:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -25,9 +25,10 @@ from .. import broker_keys, rules
 from ..broker_keys import Mode
 from ..canonical import config_map, config_value
 from ..config_faults import DESCRIBE, not_live, right_for_configs
+from ..config_keys import IRREMOVABLE, MIN_IN_SYNC
 from ..config_kinds import BROKER, CLUSTER, DEFAULTS, GROUP, METRICS, SCOPES, SET, Scope
-from ..config_rules import MIN_IN_SYNC, hides
-from ..configs import untouched
+from ..config_rules import hides
+from ..configs import foreign
 from ..faults import fault_of
 from .controller import Answer, Call, Item, Refusal, Verdict, require
 from .kinds import Kind, Scene
@@ -75,6 +76,8 @@ def alter(call: Call, item: Item) -> Verdict:
     put = {**item["set"], **item.get("secrets", {})}
     for known, value in put.items():
         _accept(scope, known, value)
+    if call.elr:
+        _keep(scope, put, item["delete"])
     live = call.world.get(key(resource, name)) or Configs()
     secret = {known: value for known, value in put.items() if scope.secrets and hides(known)}
     shown = config_map({k: v for k, v in put.items() if k not in secret}, scope.find)
@@ -101,6 +104,15 @@ def _accept(scope: Scope, name: str, value: Any) -> None:
     if parsed is not None and [*rules.value_faults(known, name, parsed)]:
         code = 40 if scope is GROUP else 42
         raise Refusal(code, f"Invalid value for configuration {name}")
+
+
+def _keep(scope: Scope, put: Iterable[str], gone: Iterable[str]) -> None:
+    """Raises Refusal for what eligible leader replicas hold on to (KIP-966)."""
+    locked = {*IRREMOVABLE.get(scope.resource, ())}
+    if scope is BROKER and locked & {*put, *gone}:
+        raise Refusal(40, f"Broker-level {MIN_IN_SYNC} cannot be altered while ELR is enabled.")
+    if locked & {*gone}:
+        raise Refusal(40, f"Cluster-level {MIN_IN_SYNC} cannot be removed while ELR is enabled.")
 
 
 def _dynamic(scope: Scope, name: str) -> None:
@@ -136,18 +148,19 @@ def _read(scope: Scope, scene: Scene, identity: Identity) -> Reading:
     if scope is BROKER and int(name) not in scene.live:
         return Failed(identity, not_live(name, [str(number) for number in scene.live]))
     own = _own(scope, scene, name)
-    foreign = frozenset(("config", key) for key in own.config if untouched(key, scene.facts))
-    if len(foreign) == len(own.config) + len(own.secret):
+    others = foreign(scope.resource, own.config, scene.facts)
+    if not own.config and not own.secret:
         return Absent(identity)
     secret = FrozenMap(dict.fromkeys(own.secret, SET))
     below = {f"config.{key}": _below(scope, scene, key) for key in own.config}
-    return Observed(
+    seen = Observed(
         identity,
         scope.attributes(name, own.config, secret),
         fallbacks=FrozenMap({path: value for path, value in below.items() if value is not None}),
         details=scope.details(secret),
-        foreign=foreign,
+        foreign=others,
     )
+    return Absent(identity, seen) if len(others) == len(own.config) + len(own.secret) else seen
 
 
 def _own(scope: Scope, scene: Scene, name: str) -> Configs:

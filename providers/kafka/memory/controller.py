@@ -35,7 +35,8 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class Call:
     """One request's surroundings. veto: an error that is injected for item number and name;
-    new_id: makes topic ids; charge: takes an item's mutations from the quota; now: seconds."""
+    new_id: makes topic ids; charge: takes an item's mutations from the quota; now: seconds; elr:
+    eligible leader replicas are on."""
 
     world: World
     user: User
@@ -46,6 +47,7 @@ class Call:
     veto: Callable[[int, str], Answer | None]
     charge: Charge
     now: float = 0.0
+    elr: bool = False
 
 
 Result = tuple[list[Answer], Changes]

@@ -312,11 +312,12 @@ def _read_configs(scene: Scene, identity: Identity) -> Reading:
     topic = scene.objects(topics.KIND).get(name)
     if topic is None:
         return Absent(identity)
-    foreign = frozenset(("config", k) for k in topic.config if configs.untouched(k, scene.facts))
-    if len(foreign) == len(topic.config):
+    others = configs.foreign("topic", topic.config, scene.facts)
+    if not topic.config:
         return Absent(identity)
     attributes = FrozenMap({"topic": name, "config": topic.config})
-    return Observed(identity, attributes, fallbacks=_fallbacks(scene, topic), foreign=foreign)
+    seen = Observed(identity, attributes, fallbacks=_fallbacks(scene, topic), foreign=others)
+    return Absent(identity, seen) if len(others) == len(topic.config) else seen
 
 
 def _fallbacks(scene: Scene, topic: Topic) -> FrozenMap:

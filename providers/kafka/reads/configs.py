@@ -31,7 +31,7 @@ from ..cluster import answering_node, live_nodes
 from ..config_faults import DESCRIBE, config_fault, not_live, right_for_configs
 from ..config_keys import BROKER_TIMES
 from ..config_kinds import BROKER, CLUSTER, DEFAULTS, SET, Scope, identity
-from ..configs import untouched
+from ..configs import foreign
 from ..context import Context, Reads
 from ..exchange import attempt
 from ..faults import fault_of
@@ -148,20 +148,21 @@ def _reading(
         fault = config_fault(DESCRIBE, scope.resource, item.key, answer.code, answer.message)
         return Failed(item, fault)
     own = [entry for entry in answer.configs or () if entry.source == scope.source]
-    foreign = frozenset(entry.name for entry in own if untouched(entry.name, context.facts))
-    if len(foreign) == len(own):
+    others = foreign(scope.resource, (entry.name for entry in own), context.facts)
+    if not own:
         return Absent(item)
     config, secret = _split(scope, own)
     beneath = below or {entry.name: _fallback(scope, entry) for entry in own}
     fallbacks = {f"config.{key}": beneath.get(key) for key in config}
     known = FrozenMap({path: value for path, value in fallbacks.items() if value is not None})
-    return Observed(
+    seen = Observed(
         item,
         scope.attributes(item.key, config, secret),
         fallbacks=known,
         details=scope.details(secret),
-        foreign=frozenset(("config", name) for name in foreign),
+        foreign=others,
     )
+    return Absent(item, seen) if len(others) == len(own) else seen
 
 
 def _split(scope: Scope, own: Iterable[Entry]) -> tuple[FrozenMap, FrozenMap]:

@@ -243,11 +243,12 @@ def _topic_config(
     if answer.code:
         return _unseen(identity, "DescribeConfigs", answer.code, answer.message, None)
     config = _own(answer)
-    foreign = frozenset(("config", k) for k in config if configs.untouched(k, context.facts))
-    if len(foreign) == len(config):
+    others = configs.foreign("topic", config, context.facts)
+    if not config:
         return Absent(identity)
     attributes = FrozenMap({"topic": identity.key, "config": config})
-    return Observed(identity, attributes, fallbacks=_below(config, fallbacks), foreign=foreign)
+    seen = Observed(identity, attributes, fallbacks=_below(config, fallbacks), foreign=others)
+    return Absent(identity, seen) if len(others) == len(config) else seen
 
 
 def _own(answer: Answer) -> FrozenMap:

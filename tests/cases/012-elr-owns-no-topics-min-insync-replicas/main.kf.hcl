@@ -5,6 +5,6 @@ provider "kafka" {
 resource "kafka_topic" "orders" {
   name               = "orders"
   partitions         = 3
-  replication_factor = 3
+  replication_factor = 1
   config             = { "retention.ms" = "86400000" }
 }

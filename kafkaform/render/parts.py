@@ -1,0 +1,76 @@
+"""Long texts and lists part by part, so that nothing of a difference stays unseen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import TypeVar
+
+from ..core.dataclass import dataclass
+from ..core.value import Value
+
+LONG = 240
+"""Characters from which on two texts are compared part by part."""
+MANY = 500
+"""Parts from which on all between the first and the last difference is shown: to compare them
+costs the product of their numbers."""
+
+_PART = re.compile(r"[^,;\n]*[,;\n]|[^,;\n]+")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """sign: `-` or `+` for one part that goes or comes, ` ` for `same` parts that stay."""
+
+    sign: str
+    part: Value = None
+    same: int = 0
+
+
+def parts(text: str) -> list[str]:
+    """The text cut after each comma, semicolon and line end; joined they are the text."""
+    return _PART.findall(text)
+
+
+def are_long(before: Value, after: Value) -> bool:
+    """True for two texts of which at least one is too long to be read beside the other."""
+    both = isinstance(before, str) and isinstance(after, str)
+    return both and max(len(before), len(after)) > LONG  # type: ignore[arg-type]
+
+
+def pieces(before: Value, after: Value) -> Iterator[Piece]:
+    """Every part that differs between two texts or two lists, in order, and how many do not."""
+    old, new = (parts(s) if isinstance(s, str) else list(_tuple(s)) for s in (before, after))
+    head = _shared(old, new)
+    tail = _shared(old[head:][::-1], new[head:][::-1])
+    gone, come = old[head : len(old) - tail], new[head : len(new) - tail]
+    if head:
+        yield Piece(" ", same=head)
+    yield from _changed(gone, come)
+    if tail:
+        yield Piece(" ", same=tail)
+
+
+def _changed(gone: Sequence[Value], come: Sequence[Value]) -> Iterator[Piece]:
+    whole = ("replace", 0, len(gone), 0, len(come))
+    blocks: Sequence[tuple[str, int, int, int, int]] = [whole]
+    if max(len(gone), len(come)) <= MANY:
+        blocks = SequenceMatcher(None, gone, come).get_opcodes()
+    for kind, start, end, first, last in blocks:
+        if kind == "equal":
+            yield Piece(" ", same=end - start)
+            continue
+        yield from (Piece("-", part) for part in gone[start:end])
+        yield from (Piece("+", part) for part in come[first:last])
+
+
+def _tuple(side: Value) -> tuple[Value, ...]:
+    return side if isinstance(side, tuple) else ()
+
+
+def _shared(one: Sequence[T], other: Sequence[T]) -> int:
+    """How many elements both begin with."""
+    pairs = zip(one, other, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
