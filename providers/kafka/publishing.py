@@ -29,7 +29,8 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
 from .connect import NATIVE_LOGGER, fence_logs, native_config
-from .native import oauth, open_native
+from .native import NATIVE, oauth, open_native
+from .proof import Proof
 from .settings import read_settings
 from .tokens import tokens_of
 
@@ -109,21 +110,31 @@ def publish(
     fence_logs()
     settings = read_settings(instance, config, secrets)
     tokens = tokens_of(settings)
-    open_native(settings, tokens)  # names the cause if nobody answers
+    proof = open_native(settings, tokens).proof  # names the cause if nobody answers
     native = {
         **native_config(settings),
         **oauth(tokens),
         "logger": logging.getLogger(NATIVE_LOGGER),
     }
-    partition, before = _standing(native, topic, key)
+    partition, before = _standing(native, proof, topic, key)
     todo = (entry for entry in entries if entry.number > before)
-    return Published(before, _sent(native, topic, partition, key, todo) or before)
+    return Published(before, _sent(native, proof, topic, partition, key, todo) or before)
+
+
+def _known(client: Consumer | Producer, proof: Proof, topic: str) -> Any:
+    """The topic's metadata, from a cluster that is proven to be the one that answered first. Raises
+    OtherCluster, KafkaException."""
+    found = client.list_topics(topic, timeout=PATIENCE)
+    if found.cluster_id is not None:
+        proof.hear(NATIVE, found.cluster_id)
+        proof.refuse()
+    return found.topics[topic]
 
 
 # ── what the topic has ──────────────────────────────────────────────────────────────────
 
 
-def _standing(native: Mapping[str, Any], topic: str, key: str) -> tuple[int, int]:
+def _standing(native: Mapping[str, Any], proof: Proof, topic: str, key: str) -> tuple[int, int]:
     """The partition of the key, and the number of its last record there, 0 for none."""
     reader = Consumer(
         {
@@ -137,7 +148,7 @@ def _standing(native: Mapping[str, Any], topic: str, key: str) -> tuple[int, int
         }
     )
     try:
-        found = reader.list_topics(topic, timeout=PATIENCE).topics[topic]
+        found = _known(reader, proof, topic)
         if found.error is not None:
             raise _refused(topic, found.error)
         # The topic may get more partitions, so the last record is looked for in all of them.
@@ -220,7 +231,12 @@ def _number(message: Message) -> int:
 
 
 def _sent(
-    native: Mapping[str, Any], topic: str, partition: int, key: str, entries: Iterable[Entry]
+    native: Mapping[str, Any],
+    proof: Proof,
+    topic: str,
+    partition: int,
+    key: str,
+    entries: Iterable[Entry],
 ) -> int:
     """The number of the last record that is there for certain, 0 if none was to be sent."""
     done = Done()
@@ -237,6 +253,10 @@ def _sent(
             "delivery.timeout.ms": int(PATIENCE * 1000),
         }
     )
+    try:
+        _known(writer, proof, topic)
+    except KafkaException as error:
+        raise _refused(topic, error.args[0]) from None
     for entry in entries:
         _queue(writer, topic, partition, key, entry, done)
         if done.refused is not None:
