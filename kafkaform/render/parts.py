@@ -54,8 +54,7 @@ def pieces(before: Value, after: Value) -> Iterator[Piece]:
 
 
 def _changed(gone: Sequence[Value], come: Sequence[Value]) -> Iterator[Piece]:
-    whole = ("replace", 0, len(gone), 0, len(come))
-    blocks: Sequence[tuple[str, int, int, int, int]] = [whole]
+    blocks: Sequence[tuple[str, int, int, int, int]] = [("replace", 0, len(gone), 0, len(come))]
     if max(len(gone), len(come)) <= MANY:
         blocks = SequenceMatcher(None, gone, come).get_opcodes()
     for kind, start, end, first, last in blocks:
