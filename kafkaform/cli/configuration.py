@@ -177,6 +177,7 @@ def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Conf
     root, links = root_of(folder), not inputs.untrusted
     if inputs.untrusted:
         untrusted.refuse_own_code(folder, root)
+        untrusted.refuse_linked_folder()
     try:
         files = read_folder(root, folder, links=links)
     except OSError as fault:

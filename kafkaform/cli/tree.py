@@ -6,7 +6,6 @@ changes" under --detailed-exitcode.
 
 from __future__ import annotations
 
-import os
 import re
 from collections import UserDict
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from .commands import COMMANDS
 from .commands.version import version
 from .console import Console
 from .inorder import InOrder
+from .places import enter
 
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -100,7 +100,7 @@ def root(
     if chdir is None:
         return
     try:
-        os.chdir(chdir)
+        enter(chdir)
     except OSError as error:
         raise UsageError(
             f"--chdir {chdir}: {error.strerror}", "Name the folder of a configuration."

@@ -22,6 +22,7 @@ from ..language.providers import ProviderInfo
 from ..provider.installed import installed
 from ..provider.registry import GROUP, Registry
 from .environment import PREFIX, value_of, variable
+from .places import links_on_the_way
 
 PROVIDERS, DEFAULT_PROVIDERS = f"{PREFIX}PROVIDERS", "kafka"
 FLAG = "--untrusted"
@@ -56,6 +57,16 @@ def refuse_own_code(folder: Path, root: Path) -> None:
             f"Python imports modules from this folder, so {FLAG} would run its code",
             "Run the `kafkaform` command, or `python -P -m kafkaform`, and take the folder out of "
             "PYTHONPATH.",
+        )
+
+
+def refuse_linked_folder() -> None:
+    """Raises UsageError if the configuration's folder was reached through a link that a checkout
+    may hold: whoever wrote the link chose what is planned, wherever that is."""
+    for link in links_on_the_way():
+        raise UsageError(
+            f"{link} is a link, and {FLAG} follows none",
+            "Name the folder itself: a pull request may have put the link in its place.",
         )
 
 
