@@ -27,11 +27,11 @@ def enter(folder: Path) -> None:
     os.environ["PWD"] = str(way)
 
 
-def links_on_the_way() -> Iterator[Path]:
-    """The links that led here and that a checkout may hold: those below a folder that has .git,
-    those that a relative --chdir went through, and the last step. Links above all of that are
-    the computer's own."""
-    way = _way()
+def links_on_the_way(to: Path) -> Iterator[Path]:
+    """The links that lead to a path, or here, and that a checkout may hold: those below a folder
+    that has .git, those that a relative --chdir went through, and the last step. Links above all
+    of that are the computer's own."""
+    way = _way() / to
     for path in (way, *way.parents):
         if path.is_symlink() and (path == way or path in _named or _is_in_checkout(path)):
             yield path

@@ -8,7 +8,7 @@ through a link; providers are those that the environment allows.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -60,14 +60,15 @@ def refuse_own_code(folder: Path, root: Path) -> None:
         )
 
 
-def refuse_linked_folder() -> None:
-    """Raises UsageError if the configuration's folder was reached through a link that a checkout
-    may hold: whoever wrote the link chose what is planned, wherever that is."""
-    for link in links_on_the_way():
-        raise UsageError(
-            f"{link} is a link, and {FLAG} follows none",
-            "Name the folder itself: a pull request may have put the link in its place.",
-        )
+def refuse_links_to(paths: Iterable[Path]) -> None:
+    """Raises UsageError if a file, or the current folder, is reached through a link that a checkout
+    may hold: whoever wrote the link chose what is read, wherever that is."""
+    for path in paths:
+        for link in links_on_the_way(path):
+            raise UsageError(
+                f"{link} is a link, and {FLAG} follows none",
+                "Name the place itself: a pull request may have put the link there.",
+            )
 
 
 # ── connections ─────────────────────────────────────────────────────────────────────────

@@ -246,6 +246,15 @@ def test_a_link_in_place_of_the_folder(here: Here, linked: Path, way: str, git: 
         assert CANARY not in said
 
 
+def test_a_value_file_behind_a_link(here: Here) -> None:
+    """A file of values that the command line names is no link either."""
+    here.write(".env", f"{CANARY} b =\n")
+    (here.path / "prod.kfvars.hcl").symlink_to(here.path / ".env")
+    here.write("main.kf.hcl", "")
+    said = here.fails("validate", "--untrusted", "--var-file=prod.kfvars.hcl")
+    assert "is a link, and --untrusted follows none" in said and CANARY not in said
+
+
 def test_links_of_the_computer_are_none_of_a_pull_request(here: Here) -> None:
     """A checkout may be reached through a link that nobody could have checked out, and trusted
     runs follow links as before."""
