@@ -66,7 +66,8 @@ def is_identifier(text: str) -> bool:
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_ESCAPED = re.compile(r'["\\]|[$%](?=\{)|[^\x20-\x7e]')
+# The last: a command of build logs (`core.foreign`), wherever it stands in a line.
+_ESCAPED = re.compile(r'["\\]|[$%](?=\{)|[^\x20-\x7e]|(?<=#)#(?=\w*\[)')
 _SHORT: Mapping[str, str] = {
     '"': '\\"',
     "\\": "\\\\",
@@ -75,6 +76,7 @@ _SHORT: Mapping[str, str] = {
     "\t": "\\t",
     "$": "$$",
     "%": "%%",
+    "#": "\\u0023",
 }
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from ..hostile.listener import Listener
-
 from .conftest import World
 from .jobs import gitlab, gitlab_file, joined
 

@@ -11,6 +11,7 @@ from ...audit.chain import trusted
 from ...audit.chain import verify as verify_chain
 from ...audit.event import Record, encode
 from ...core.errors import StorageError, UsageError
+from ...core.foreign import log_safe
 from ...core.head import Head, parse_head
 from ...core.value import FrozenMap
 from ...render.text import count, inline, json_line
@@ -43,7 +44,7 @@ def show(
         where = f"of run {inline(run)} " if run else ""
         console.note(f"No records {where}in {sink.location}.")
     for record in kept:
-        console.out(encode(record).decode("ascii") if json else _line(record))
+        console.out(log_safe(encode(record).decode("ascii")) if json else _line(record))
 
 
 def _line(record: Record) -> str:
