@@ -15,7 +15,8 @@ from types import FrameType
 from typing import NoReturn, TextIO
 
 from ..core.dataclass import dataclass
-from ..core.errors import Interrupted
+from ..core.errors import Interrupted, KafkaformError
+from .outlet import ELSEWHERE, Unwritable
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 FINISHING = "Interrupted: finishing what is under way. Interrupt again to stop at once."
@@ -51,7 +52,8 @@ def end_on_signals() -> None:
 
 @contextmanager
 def unsent(message: str, advice: str) -> Iterator[Unsent]:
-    """An end inside is told in these words, until it is over. Raises Interrupted then."""
+    """An end inside is told in these words, until it is over. Raises Interrupted then, and
+    KafkaformError where what is to be sent cannot be shown."""
     mark = Unsent()
     try:
         yield mark
@@ -59,6 +61,10 @@ def unsent(message: str, advice: str) -> Iterator[Unsent]:
         if mark.over:
             raise
         raise Interrupted(message, advice, ended.number) from None
+    except Unwritable as fault:
+        if mark.over:
+            raise
+        raise KafkaformError(f"{fault}; nothing was sent", ELSEWHERE) from None
 
 
 def until_readable(stream: TextIO) -> None:

@@ -29,6 +29,7 @@ from ..core.value import FrozenMap, SecretRef
 from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..render.text import count
 from ..state.backend import Backend, LockInfo
+from ..state.codec import ADVICE
 from ..state.model import State, new_state
 from .configuration import Configuration, Inputs, read_configuration
 from .stores import open_store
@@ -88,6 +89,7 @@ def connected(
 ) -> Iterator[Mapping[str, Session]]:
     """Sessions for every provider instance that is declared, recorded, or left open in the log,
     and for `also`."""
+    _refuse_impossible_rows(space, state)
     used = {d.identity.instance for d in space.desired.declared}
     used |= {also} if also is not None else set()
     used |= {identity.instance for identity in state.objects}
@@ -104,6 +106,27 @@ def connected(
             stack.callback(session.close)
             sessions[instance] = session
         yield sessions
+
+
+def _refuse_impossible_rows(space: Workspace, state: State) -> None:
+    """Raises StorageError for a row whose identity no object of its kind can have: nobody could
+    read it, and what cannot be read is not gone."""
+    types = space.types
+    for identity in state.objects:
+        kind = types.get(identity.kind)
+        if kind is not None and not _is_key(kind, identity.key):
+            raise StorageError(
+                f"{space.backend.location} cannot be used: `identity` of object {identity} is no "
+                f"identity of a {identity.kind}",
+                ADVICE,
+            )
+
+
+def _is_key(kind: ResourceType, key: str) -> bool:
+    try:
+        return kind.import_key(key) == key
+    except ValueError:
+        return False
 
 
 def display(space: Workspace) -> FrozenMap:

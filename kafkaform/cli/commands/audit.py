@@ -18,6 +18,7 @@ from ...render.text import count, inline, json_line
 from ..connection import Way, connects
 from ..console import Console
 from ..flags import StateFile
+from ..outlet import outlive_output
 from ..stores import open_store
 
 app = typer.Typer(help="The audit log.", no_args_is_help=True)
@@ -156,6 +157,7 @@ def publish(
     """
     from ..copies import publish_log
 
+    outlive_output()
     done, cut = publish_log(open_store(state), way.connection(), to_topic)
     new = done.last - done.before
     text = f"Published {count(new, 'record')} to {inline(to_topic)}: it has 1 to {done.last}."
