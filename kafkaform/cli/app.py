@@ -11,13 +11,22 @@ import gc
 import signal
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ..core.errors import KafkaformError, exit_code
 from .console import Console
 from .hooks import hold_standard_streams, no_core_dumps, tell_faults
 from .outlet import Unwritable, fenced, unwritten
 from .quick import understood
-from .signals import SIGNALS, Ended, end_on_signals, leave, within
+from .signals import (
+    NOTHING_CHANGED,
+    SIGNALS,
+    Ended,
+    end_on_signals,
+    leave,
+    within,
+    work_in_child,
+)
 
 GARBAGE = 20_000
 """New objects before the collector looks for garbage; Python's own number is 700."""
@@ -26,6 +35,10 @@ DONE = (
     "Only its output is missing: the command went on to its end, and what it changed is recorded. "
     "`kafkaform audit show` shows what an apply has done."
 )
+ANSWERS = frozenset(
+    ("fleet", name) for name in ("query", "who-can", "permissions", "history", "status", "report")
+)
+"""Commands that a query engine answers, which looks for no signals."""
 INTERRUPTED = frozenset(128 + number for number in SIGNALS)
 
 
@@ -37,7 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     tell_faults()
     no_core_dumps()
     end_on_signals()
-    code = run(sys.argv[1:] if arguments is None else arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if ANSWERS.intersection(pairwise(words)):
+        work_in_child()
+    code = run(words)
     if code in INTERRUPTED:
         leave(code)
     sys.exit(code)
@@ -85,7 +101,7 @@ def _unread(fault: Unwritable, console: Console) -> int:
 
 
 def _interrupted(ended: Ended, console: Console) -> int:
-    console.note("\nInterrupted; nothing was being changed. Run the same command again.")
+    console.note(f"\n{NOTHING_CHANGED}")
     return ended.exit_code
 
 
