@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import TypeAlias
 
+from ..core.canonical import number_text
 from ..core.dataclass import dataclass, field
 from ..core.value import FrozenMap, SecretRef, Value
 from .format import format
@@ -139,7 +140,7 @@ def _value(value: Writable) -> str:
 def _number(value: int | Decimal) -> str:
     if isinstance(value, Decimal) and not value.is_finite():
         raise ValueError("not a finite number")
-    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+    return number_text(value)
 
 
 def _list(items: list[str]) -> str:
