@@ -30,7 +30,7 @@ from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..render.text import count
 from ..state.backend import Backend, LockInfo
 from ..state.codec import ADVICE
-from ..state.model import State, new_state
+from ..state.model import Row, State, new_state
 from .configuration import Configuration, Inputs, read_configuration
 from .stores import open_store
 
@@ -112,14 +112,26 @@ def _refuse_impossible_rows(space: Workspace, state: State) -> None:
     """Raises StorageError for a row whose identity no object of its kind can have: nobody could
     read it, and what cannot be read is not gone."""
     types = space.types
-    for identity in state.objects:
+    for identity, row in state.objects.items():
         kind = types.get(identity.kind)
-        if kind is not None and not _is_key(kind, identity.key):
+        wrong = _wrong_member(kind, row) if kind is not None else ""
+        if wrong:
             raise StorageError(
-                f"{space.backend.location} cannot be used: `identity` of object {identity} is no "
-                f"identity of a {identity.kind}",
+                f"{space.backend.location} cannot be used: `{wrong}` of object {identity} is none "
+                f"of a {identity.kind}",
                 ADVICE,
             )
+
+
+def _wrong_member(kind: ResourceType, row: Row) -> str:
+    """The path of the member that no object of this kind can have, or nothing."""
+    if not _is_key(kind, row.identity.key):
+        return "identity"
+    for name, attribute in kind.schema.attributes.items():
+        value = row.attributes.get(name)
+        if attribute.type.kind == "map" and not isinstance(value, FrozenMap | None):
+            return f"attributes.{name}"
+    return ""
 
 
 def _is_key(kind: ResourceType, key: str) -> bool:

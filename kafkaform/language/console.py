@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from ..core.diagnostics import Diagnostics
 from ..core.value import SecretRef
 from ..syntax.format import format
-from ..syntax.nodes import Expression
+from ..syntax.nodes import Call, Expression
 from ..syntax.parse import parse_expression
 from ..syntax.write import quote, write_value
 from .bounds import bounded
@@ -30,12 +30,14 @@ from .values import (
     TupleVal,
     Val,
     size_of,
+    type_of,
     work_of,
 )
 
 SOURCE = "console"
 HIDDEN = "(sensitive value)"
 LATER = "(known after apply)"
+TYPE = "type"
 PARTS = 20_000
 """Elements of a value, at all levels, that are shown."""
 UNKNOWN = "(not known: it depends on something that has faults, or that is not set)"
@@ -55,6 +57,8 @@ def evaluator(built: Built) -> Evaluator:
         node, faults = parse_expression(text, SOURCE)
         if node is None:
             return None, faults
+        asked = _typed(node)
+        node = asked or node
         unknown = tuple(check_expression(node, names))
         if unknown:
             return None, unknown
@@ -62,7 +66,8 @@ def evaluator(built: Built) -> Evaluator:
             return UNKNOWN, ()
         try:
             env = Env(run.root.env.roots, {}, Budget())
-            return shown(_showable(run.context.code(node)(env), node)), ()
+            value = run.context.code(node)(env)
+            return str(type_of(value)) if asked else shown(_showable(value, node)), ()
         except EvalError as fault:
             return None, (clipped(as_diagnostic(fault)),)
         except Deferred:
@@ -71,6 +76,14 @@ def evaluator(built: Built) -> Evaluator:
             return UNKNOWN, ()
 
     return evaluate
+
+
+def _typed(node: Expression) -> Expression | None:
+    """What `type(…)` asks about. It is no function of the language: only a console has use for the
+    name of a type."""
+    if isinstance(node, Call) and node.name == TYPE and len(node.args) == 1 and not node.expand:
+        return node.args[0]
+    return None
 
 
 def _showable(value: Val, node: Expression) -> Val:
