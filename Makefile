@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # The tests start hundreds of commands, and each would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo fleet-demo test test-fleet soak bench lint format clean
+.PHONY: lock release-files demo fleet-demo test test-fleet soak bench lint format clean
 
 # Of what pip installs a small part is ever imported, and compiled then. PySpark comes as a source
 # archive, of which pip makes a package first: without compressing it, which takes longer than all
@@ -58,3 +58,11 @@ format: $(STAMP)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# Pinned versions with hashes for the pipelines, after a change of constraints.txt; needs pip-tools.
+lock: $(STAMP)
+	@$(BIN)/python -m release lock
+
+# The wheel, its lock file and the bill of materials, in dist/.
+release-files: $(STAMP)
+	@$(BIN)/python -m release build

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+import subprocess
+import sys
 import tomllib
+from collections.abc import Iterable, Mapping
+from importlib import metadata
 from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from kafkaform.cli.fleetjars import DELTA
+from kafkaform.sandbox.jars import pinned
+from release import sbom
+from release.build import release_lock
+from release.lock import LOCK, read_lock
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -37,6 +53,136 @@ def test_every_data_file_is_listed() -> None:
                 for package, parent in owners
                 for glob in listed.get(package, ())
             ), f"{path.relative_to(ROOT)} is in no package-data"
+
+
+def test_every_dependency_has_an_upper_bound() -> None:
+    """A release of somebody else that breaks us is not installed before the tests ran with it;
+    that goes for what builds the package, too."""
+    extras = PROJECT["project"]["optional-dependencies"].values()
+    wanted = [*PROJECT["project"]["dependencies"], *(item for extra in extras for item in extra)]
+    wanted += PROJECT["build-system"]["requires"]
+    for requirement in map(Requirement, wanted):
+        operators = {one.operator for one in requirement.specifier}
+        ours = requirement.name == PROJECT["project"]["name"]
+        assert ours or operators & {"<", "<=", "==", "~="}, requirement
+
+
+def closure(environments: Iterable[Mapping[str, str]]) -> set[str]:
+    """What kafkaform without extras needs, and what that needs, in any of these environments."""
+    found: set[str] = set()
+    waiting = list(PROJECT["project"]["dependencies"])
+    while waiting:
+        one = Requirement(waiting.pop())
+        name = canonicalize_name(one.name)
+        where = [{**each, "extra": extra} for each in environments for extra in one.extras or {""}]
+        if name in found or (one.marker and not any(map(one.marker.evaluate, where))):
+            continue
+        found.add(name)
+        waiting += [r for r in metadata.requires(name) or () if "extra ==" not in r]
+    return found
+
+
+def test_the_lock_file_is_the_closure() -> None:
+    """It has each package that an installation needs on any system and Python that we support, at
+    the version that the tests ran with, with hashes, and nothing else."""
+    environments = [
+        {"python_version": version, "sys_platform": system, "platform_system": name}
+        for version in ("3.11", "3.12", "3.13", "3.14")
+        for system, name in (("linux", "Linux"), ("darwin", "Darwin"))
+    ]
+    lock = read_lock(LOCK.read_text())
+    assert lock.keys() == closure(environments)
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    known = {canonicalize_name(name): version for name, version in pins.items()}
+    for name, (version, hashes) in lock.items():
+        assert version == known[name]
+        assert hashes and all(re.fullmatch("[0-9a-f]{64}", one) for one in hashes), name
+
+
+@pytest.mark.timeout(600)
+def test_pip_takes_the_lock_file_and_no_other_hash(tmp_path: Path) -> None:
+    """Where packages can be had: everything is found with its hash, as wheels, and one file with
+    another hash is refused."""
+    pip = [sys.executable, "-m", "pip"]
+    flags = ["--require-hashes", "--only-binary", ":all:", "--no-deps", "--dest", str(tmp_path)]
+
+    def download(lock: str) -> subprocess.CompletedProcess[str]:
+        file = tmp_path / "requirements.lock"
+        file.write_text(lock)
+        command = [*pip, "download", "--quiet", *flags, "-r", str(file)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=500)
+
+    good = "mdurl==0.1.2 \\\n" + "".join(
+        f"    --hash=sha256:{one} \\\n" for one in read_lock(LOCK.read_text())["mdurl"][1]
+    )
+    if download(good).returncode:
+        pytest.skip("no package index can be reached")
+    whole = download(LOCK.read_text())
+    assert whole.returncode == 0, whole.stderr
+    assert len(list(tmp_path.glob("*.whl"))) == len(read_lock(LOCK.read_text()))
+    for file in tmp_path.glob("mdurl*"):
+        file.unlink()
+    bad = download(f"mdurl==0.1.2 --hash=sha256:{'0' * 64}\n")
+    assert bad.returncode != 0 and "DO NOT MATCH" in bad.stderr.upper(), bad.stderr
+
+
+def test_the_lock_file_of_a_release_has_the_wheel(tmp_path: Path) -> None:
+    """With the hash of that very file, so that no other package of the name is installed."""
+    wheel = tmp_path / "kafkaform-0.1.0-py3-none-any.whl"
+    wheel.write_bytes(b"wheel")
+    lock = read_lock(release_lock(wheel))
+    version, hashes = lock.pop("kafkaform")
+    assert version == PROJECT["project"]["version"]
+    assert hashes == (hashlib.sha256(b"wheel").hexdigest(),)
+    assert lock == read_lock(LOCK.read_text())
+
+
+def test_the_bill_of_materials_is_complete(tmp_path: Path) -> None:
+    """CycloneDX: each package of the lock file and each pinned jar once, with version, hashes and
+    a licence; every reference leads to something; equal inputs give equal bytes."""
+    wheel = tmp_path / "w.whl"
+    wheel.write_bytes(b"wheel")
+    lock = release_lock(wheel)
+    found = sbom.bill(lock)
+    assert (found["bomFormat"], found["specVersion"], found["version"]) == ("CycloneDX", "1.6", 1)
+    root = found["metadata"]["component"]
+    assert root["purl"] == f"pkg:pypi/kafkaform@{PROJECT['project']['version']}"
+    parts = {part["bom-ref"]: part for part in found["components"]}
+    assert len(parts) == len(found["components"])
+    packages = {n: v for n, (v, _) in read_lock(LOCK.read_text()).items()}
+    assert {p for p in parts if p.startswith("pkg:pypi/")} == {
+        f"pkg:pypi/{name}@{version}" for name, version in packages.items()
+    }
+    jars = {p: parts[p] for p in parts if p.startswith("pkg:maven/")}
+    assert len(jars) == len({*pinned(), *DELTA})
+    assert {jar["hashes"][0]["content"] for jar in jars.values()} == {
+        jar.sha256 for jar in (*pinned(), *DELTA)
+    }
+    for part in parts.values():
+        hashes = part.get("hashes") or part["externalReferences"][0]["hashes"]
+        assert hashes and all(re.fullmatch("[0-9a-f]{64}", one["content"]) for one in hashes)
+        (told,) = part["licenses"]
+        assert told.get("expression") or told["license"]["name"] not in ("", "unknown"), part
+    known = {root["bom-ref"], *parts}
+    for node in found["dependencies"]:
+        assert {node["ref"], *node["dependsOn"]} <= known
+    reached, waiting = set(), [root["bom-ref"]]
+    needs = {node["ref"]: node["dependsOn"] for node in found["dependencies"]}
+    while waiting:
+        one = waiting.pop()
+        reached.add(one)
+        waiting += [n for n in needs.get(one, ()) if n not in reached]
+    assert reached == known
+    assert sbom.text(lock) == sbom.text(lock) and json.loads(sbom.text(lock)) == found
+
+
+def test_delta_jars_of_a_spark_cluster_are_checked() -> None:
+    """What the example checks after Maven are the hashes that `fleet run` insists on."""
+    lines = (ROOT / "examples/fleet/spark/delta.sha256").read_text().splitlines()
+    assert dict(line.split("  ")[::-1] for line in lines) == {
+        jar.file_name: jar.sha256 for jar in DELTA
+    }
 
 
 def test_constraints_hold_an_exact_version_of_every_dependency() -> None:

@@ -8,18 +8,37 @@ run. Exit codes are those of `core.errors`.
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 
 from ..core.errors import KafkaformError, exit_code
 from .console import Console
-from .hooks import no_core_dumps, tell_faults
-from .outlet import fenced
+from .hooks import hold_standard_streams, no_core_dumps, tell_faults
+from .outlet import Unwritable, fenced, unwritten
 from .quick import understood
-from .signals import SIGNALS, Ended, end_on_signals, leave, within
+from .signals import (
+    NOTHING_CHANGED,
+    SIGNALS,
+    Ended,
+    end_on_signals,
+    leave,
+    within,
+    work_in_child,
+)
 
 GARBAGE = 20_000
 """New objects before the collector looks for garbage; Python's own number is 700."""
+ENDED = "The command ended where its output could not be written."
+DONE = (
+    "Only its output is missing: the command went on to its end, and what it changed is recorded. "
+    "`kafkaform audit show` shows what an apply has done."
+)
+ANSWERS = frozenset(
+    ("fleet", name) for name in ("query", "who-can", "permissions", "history", "status", "report")
+)
+"""Commands that a query engine answers, which looks for no signals."""
 INTERRUPTED = frozenset(128 + number for number in SIGNALS)
 
 
@@ -27,10 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command line and exit with its code."""
     # Loading modules makes a hundred thousand objects and no garbage: look for it less often.
     gc.set_threshold(GARBAGE)
+    hold_standard_streams()
     tell_faults()
     no_core_dumps()
     end_on_signals()
-    code = run(sys.argv[1:] if arguments is None else arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if ANSWERS.intersection(pairwise(words)):
+        work_in_child()
+    code = run(words)
     if code in INTERRUPTED:
         leave(code)
     sys.exit(code)
@@ -38,12 +61,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; the process exit code. What it writes passes the filter of secrets."""
-    with fenced():
-        return _ended(arguments)
+    with fenced() as outlet:
+        console = Console.standard(no_color=not {"--no-color", "-no-color"}.isdisjoint(arguments))
+        try:
+            code = _ended(arguments, console)
+            sys.stdout.flush()
+        except Unwritable as fault:
+            return _unread(fault, console)
+        if outlet.out.lost is None:
+            return code
+        console.diagnostics((unwritten(outlet.out.lost, DONE),))
+        return code or 1
 
 
-def _ended(arguments: Sequence[str]) -> int:
-    console = Console.standard(no_color=not {"--no-color", "-no-color"}.isdisjoint(arguments))
+def _ended(arguments: Sequence[str], console: Console) -> int:
     try:
         return _dispatched(arguments, console)
     except Ended as ended:
@@ -60,8 +91,17 @@ def _ended(arguments: Sequence[str]) -> int:
         return 1
 
 
+def _unread(fault: Unwritable, console: Console) -> int:
+    """A command that ended because nobody takes its output. A reader that has seen enough is no
+    error, and whoever waits for the exit code is told as the system would: by SIGPIPE."""
+    if fault.reader_left:
+        return 128 + signal.SIGPIPE
+    console.diagnostics((unwritten(fault.error, ENDED),))
+    return 1
+
+
 def _interrupted(ended: Ended, console: Console) -> int:
-    console.note("\nInterrupted; nothing was being changed. Run the same command again.")
+    console.note(f"\n{NOTHING_CHANGED}")
     return ended.exit_code
 
 

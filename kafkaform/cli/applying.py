@@ -60,6 +60,7 @@ from ..state.backend import Lease
 from ..state.edit import with_outputs
 from .choosing import choose, refuse_old_token, resumed
 from .configuration import recorded_outputs
+from .outlet import outlive_output
 from .planning import refuse_if_blocked
 from .scene import Applied, Ask, Chosen, Scene, Screen
 from .signals import Unsent, tell_finishing, unsent
@@ -193,6 +194,7 @@ def _some(results: Sequence[Result]) -> str:
 def _apply(scene: Scene, mark: Unsent) -> Applied:
     run, ask = scene.ledger.journal.run, scene.ask
     chosen = choose(scene)
+    outlive_output()
     plan = chosen.plan
     if chosen.already:
         return Applied(plan, scene.ledger.state, run, already=chosen.already)

@@ -38,6 +38,7 @@ from .asking import Asking
 from .environment import completed
 from .reading import read_folder, root_of
 from .requirements import unmet
+from .untrusted import refuse_links_to
 
 MAX_SECRET_BYTES, MAX_PATH = 1 << 16, 4096
 _READABLE = (
@@ -59,6 +60,8 @@ class Inputs:
         var: Sequence[str | Path], var_file: Sequence[Path] = (), *, untrusted: bool = False
     ) -> Inputs:
         """var: texts and files in the order of the command line, as `InOrder` puts them."""
+        if untrusted:
+            refuse_links_to(item for item in (*var_file, *var) if isinstance(item, Path))
         return Inputs(
             tuple(
                 VarFile(str(item), _content(item, "--var-file")) if isinstance(item, Path) else item
@@ -176,6 +179,7 @@ def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Conf
     root, links = root_of(folder), not inputs.untrusted
     if inputs.untrusted:
         untrusted.refuse_own_code(folder, root)
+        untrusted.refuse_links_to([Path()])
     try:
         files = read_folder(root, folder, links=links)
     except OSError as fault:

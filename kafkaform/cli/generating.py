@@ -7,6 +7,7 @@ nothing here. Same objects, same text.
 
 from __future__ import annotations
 
+import json
 import os.path
 import re
 from collections import defaultdict
@@ -28,6 +29,7 @@ NAMING: Mapping[str, tuple[str, ...]] = {
 is not here is named by what its key is made of, in the schema's order."""
 SECRET = "Nobody can read the {attribute}: put it into {name}. It is sent when {version} changes."
 _SEPARATORS = "._-/ "
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _FOREIGN = re.compile(r"[^A-Za-z0-9_]+")
 
 
@@ -63,7 +65,12 @@ def filled(arguments: FrozenMap, schema: ObjectSchema) -> FrozenMap:
 
 def imports(pairs: Iterable[tuple[Address, str]]) -> str:
     """Import blocks for objects that the configuration declares already."""
-    return write(_import(str(address), quote(id)) for address, id in pairs)
+    return write(_import(_reference(address), quote(id)) for address, id in pairs)
+
+
+def _reference(address: Address) -> str:
+    """The address as an expression, whose keys are strings of HCL and not of JSON."""
+    return _QUOTED.sub(lambda found: quote(json.loads(found[0])), str(address))
 
 
 def generate(found: Sequence[Found], types: Mapping[str, ResourceType], names: Names) -> str:

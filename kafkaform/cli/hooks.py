@@ -6,6 +6,7 @@ words of its exception, which may hold a secret, and without the values of varia
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import threading
@@ -13,8 +14,32 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
+_STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
 _QUIET = (SystemExit, BrokenPipeError)
 """No faults: an end that was asked for, and a reader who has seen enough."""
+
+
+def hold_standard_streams() -> None:
+    """A stream that is closed is taken by something that cannot be read or written: else the next
+    file that is opened, such as the audit log, would get its number, and whatever a library
+    writes to standard error."""
+    for number, (name, mode) in enumerate(_STREAMS.items()):
+        known = getattr(sys, name) is not None
+        if known and _is_open(number):
+            continue
+        # For reading, also in the place of an output: writing fails then, as on a closed one.
+        descriptor = os.open(os.devnull, os.O_RDONLY)
+        if not known:
+            stream = open(descriptor, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
 
 
 def tell_faults() -> None:

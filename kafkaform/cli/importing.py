@@ -26,6 +26,7 @@ from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 from ..language.declare import declare
 from ..plan.diff import compare
 from ..provider.contract import ResourceType, Session
+from ..render.text import inline
 from ..syntax.parse import parse
 from .generating import Found, Names, filled, generate, imports
 from .workspace import Workspace, first_state, open_instance
@@ -161,7 +162,7 @@ def _header(stock: Stock) -> str:
     lines = [
         "# Written by `kafkaform import --all`. Once it is applied, the import blocks have done",
         "# their work and can go.",
-        *(f"# {gap}" for gap in stock.gaps),
+        *(f"# {inline(gap)}" for gap in stock.gaps),
     ]
     return "\n".join(lines) + "\n"
 

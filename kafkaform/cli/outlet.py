@@ -2,32 +2,78 @@
 
 While a command runs, standard output and error are `Fenced`, whoever writes to them: we, typer,
 rich, a log handler or a library. Files of text that a command leaves pass `cleaned`.
+
+A stream that takes no more (closed, a full disk, a reader that left) ends a command only while
+that changes nothing for a cluster: `Unwritable`. Once something may have been sent the rest is
+dropped, everything is recorded, and the end of the command tells. What standard error does not
+take is dropped always: there is nobody to tell.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, TextIO
 
-from ..core.dataclass import replace
-from ..core.diagnostics import Diagnostic, Diagnostics
+from ..core.dataclass import dataclass, field, replace
+from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..core.redaction import Known, clean, watching
 
+ELSEWHERE = "Give the command an output that can be written."
 _KEPT = "surrogateescape"
+
+
+class Unwritable(BaseException):
+    """Standard output takes no more. Not an Exception, so that nobody who handles the faults of
+    files takes it for one of theirs."""
+
+    def __init__(self, error: OSError) -> None:
+        why = "it is closed" if error.errno == errno.EBADF else error.strerror
+        super().__init__(f"standard output cannot be written: {why or type(error).__name__}")
+        self.error = error
+
+    @property
+    def reader_left(self) -> bool:
+        """Whoever reads has seen enough: `| head`."""
+        return isinstance(self.error, BrokenPipeError)
+
+
+@dataclass(slots=True)
+class Fate:
+    """Of one stream. ends: a fault ends the command; lost: the first fault."""
+
+    ends: bool = False
+    lost: OSError | None = None
+
+    def lose(self, stream: Any, error: OSError) -> None:
+        """Raises Unwritable if the fault ends the command."""
+        self.lost = error
+        with suppress(OSError, ValueError):  # else Python would try once more at its end
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+        if self.ends:
+            raise Unwritable(error)
 
 
 class FencedBytes:
     """The bytes below a text stream; those of text pass the filter too."""
 
-    def __init__(self, stream: BinaryIO, known: Known) -> None:
-        self._stream, self._known = stream, known
+    def __init__(self, stream: BinaryIO, known: Known, fate: Fate) -> None:
+        self._stream, self._known, self._fate = stream, known, fate
 
     def write(self, data: Any) -> int:
         text = bytes(data).decode("utf-8", _KEPT)
-        self._stream.write(self._known.clean(text).encode("utf-8", _KEPT))
+        with _noted(self._stream, self._fate):
+            self._stream.write(self._known.clean(text).encode("utf-8", _KEPT))
         return len(data)
+
+    def flush(self) -> None:
+        with _noted(self._stream, self._fate):
+            self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -37,35 +83,84 @@ class Fenced:
     """A text stream on which no secret can be written. It is told in whole pieces: nobody here
     writes half a word, and each line of a secret with several is known by itself."""
 
-    def __init__(self, stream: TextIO, known: Known) -> None:
-        self._stream, self._known = stream, known
+    def __init__(self, stream: TextIO, known: Known, fate: Fate) -> None:
+        self._stream, self._known, self.fate = stream, known, fate
 
     def write(self, text: str) -> int:
-        self._stream.write(self._known.clean(text))
+        cleaned = self._known.clean(text)
+        with _noted(self._stream, self.fate):
+            try:
+                self._stream.write(cleaned)
+            except UnicodeEncodeError:  # a terminal or a log that does not take all characters
+                code = self._stream.encoding
+                self._stream.write(cleaned.encode(code, "backslashreplace").decode(code))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:
             self.write(line)
 
+    def flush(self) -> None:
+        with _noted(self._stream, self.fate):
+            self._stream.flush()
+
     @property
     def buffer(self) -> FencedBytes:
-        return FencedBytes(self._stream.buffer, self._known)
+        return FencedBytes(self._stream.buffer, self._known, self.fate)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
 @contextmanager
-def fenced() -> Iterator[None]:
+def _noted(stream: Any, fate: Fate) -> Iterator[None]:
+    """Inside, a fault of the stream is its fate and nobody else's."""
+    try:
+        yield
+    except OSError as error:
+        if fate.lost is None:
+            fate.lose(stream, error)
+
+
+@dataclass(frozen=True, slots=True)
+class Outlet:
+    """What becomes of both streams of one command."""
+
+    out: Fate = field(default_factory=lambda: Fate(ends=True))
+    err: Fate = field(default_factory=Fate)
+
+
+def outlive_output() -> None:
+    """From now on a standard output that takes no more does not end the command: what was sent
+    is recorded whoever reads of it."""
+    if isinstance(sys.stdout, Fenced):
+        sys.stdout.fate.ends = False
+
+
+@contextmanager
+def fenced() -> Iterator[Outlet]:
     """Inside, secrets are known from the moment that they are read, and both streams fenced."""
     with watching() as known:
-        before = sys.stdout, sys.stderr
-        sys.stdout, sys.stderr = (stream and Fenced(stream, known) for stream in before)
+        before, outlet = (sys.stdout, sys.stderr), Outlet()
+        fates = (outlet.out, outlet.err)
+        sys.stdout, sys.stderr = (
+            stream and Fenced(stream, known, fate)
+            for stream, fate in zip(before, fates, strict=True)
+        )
         try:
-            yield
+            yield outlet
         finally:
             sys.stdout, sys.stderr = before
+
+
+def is_lost(stream: object) -> bool:
+    """Whether what is written there gets nowhere."""
+    return isinstance(stream, Fenced) and stream.fate.lost is not None
+
+
+def unwritten(error: OSError, detail: str) -> Diagnostic:
+    """That standard output takes no more, and what that means."""
+    return Diagnostic(Severity.ERROR, str(Unwritable(error)), detail, advice=ELSEWHERE)
 
 
 def cleaned(diagnostics: Diagnostics) -> Diagnostics:

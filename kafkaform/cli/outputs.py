@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -11,11 +12,14 @@ from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError, UsageError
 from ..core.value import EMPTY, FrozenMap, Value
 from ..render.text import SENSITIVE, block, inline, json_line
+from ..render.text import value as plainly
 from ..syntax.write import write_value
 from .console import Console
 from .stores import open_store
 from .terraform import type_of
 
+_HALVES = re.compile("[\ud800-\udfff]")
+"""Halves of surrogate pairs, which are no text."""
 RECORDED = "Outputs are recorded by `kafkaform apply`."
 
 
@@ -34,7 +38,7 @@ def output(
     if raw:
         console.exactly(_plain(name, value).encode())
     else:
-        console.out(json_line(value) if json else block(write_value(value)))
+        console.out(json_line(value) if json else _written(value))
     return 0
 
 
@@ -45,13 +49,21 @@ def _all(console: Console, outputs: FrozenMap, *, json: bool, raw: bool) -> None
         console.out(json_line({name: _typed(item) for name, item in outputs.items()}))
         return
     for name, item in sorted(outputs.items()):
-        text = SENSITIVE if item["sensitive"] else block(write_value(item["value"]))
+        text = SENSITIVE if item["sensitive"] else _written(item["value"])
         console.out(f"{inline(name)} = {text}")
     missing = {name: why for name, why in _declared().items() if name not in outputs}
     if not outputs and not missing:
         console.note("No outputs are recorded.")
     for name, why in sorted(missing.items()):
         console.note(f"{inline(name)} is declared but not recorded: {why}")
+
+
+def _written(value: Value) -> str:
+    """As configuration writes it, or as plans do what configuration cannot say."""
+    try:
+        return block(write_value(value))
+    except ValueError:  # half of a surrogate pair, which older versions let in
+        return plainly(value)
 
 
 def _typed(item: FrozenMap) -> dict[str, object]:
@@ -79,7 +91,7 @@ def _plain(name: str, value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, int | Decimal):
         return number_text(value)
-    if isinstance(value, str):
+    if isinstance(value, str) and not _HALVES.search(value):
         return value
     what = "null" if value is None else "not a single value"
     raise UsageError(f"output {name!r} is {what}", "Use --json.")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ..core.diagnostics import Diagnostics, has_errors
+from ..core.errors import UsageError
 from ..render.text import block
 from ..syntax.scan import scan
 from ..syntax.source import Source
@@ -142,4 +143,10 @@ def run(evaluate: Evaluate, console: Console) -> int:
     """Until the end of input: a conversation if somebody is there, else all that comes."""
     if sys.stdin.isatty():
         return converse(evaluate, console)
-    return answer_all(sys.stdin, evaluate, console)
+    try:
+        return answer_all(sys.stdin, evaluate, console)
+    except UnicodeDecodeError:
+        raise UsageError(
+            f"standard input is not {sys.stdin.encoding.upper()} text",
+            "Write expressions in that encoding, or set PYTHONIOENCODING.",
+        ) from None

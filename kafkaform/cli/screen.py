@@ -32,6 +32,7 @@ from ..render.report import ApplyReport, apply_report, apply_summary
 from ..render.text import count, inline
 from ..render.validation import validation_events, validation_text
 from .console import Console
+from .outlet import outlive_output
 
 _WITHOUT_ASKING = {
     Mode.NORMAL: "Use --auto-approve, or review a plan and give its approval with --expect.",
@@ -231,6 +232,7 @@ def screen(
         try:
             yield shown
         except KafkaformError as error:  # programs read their errors where they read the rest
+            outlive_output()  # the exit code of the error counts, whoever can read the error
             shown.diagnostics(error.diagnostics)
             raise typer.Exit(exit_code(error)) from None
         return

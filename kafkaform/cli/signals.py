@@ -15,11 +15,15 @@ from types import FrameType
 from typing import NoReturn, TextIO
 
 from ..core.dataclass import dataclass
-from ..core.errors import Interrupted
+from ..core.errors import Interrupted, KafkaformError
+from .outlet import ELSEWHERE, Unwritable
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 FINISHING = "Interrupted: finishing what is under way. Interrupt again to stop at once."
 AT_ONCE = "Interrupted again: stopped at once. Run the same command again."
+NOTHING_CHANGED = "Interrupted; nothing was being changed. Run the same command again."
+_PDEATHSIG = 1
+"""PR_SET_PDEATHSIG of Linux."""
 _SHOW_CURSOR = b"\x1b[?25h"
 _OVER_THIS_LINE = b"\r\x1b[2K"
 
@@ -51,7 +55,8 @@ def end_on_signals() -> None:
 
 @contextmanager
 def unsent(message: str, advice: str) -> Iterator[Unsent]:
-    """An end inside is told in these words, until it is over. Raises Interrupted then."""
+    """An end inside is told in these words, until it is over. Raises Interrupted then, and
+    KafkaformError where what is to be sent cannot be shown."""
     mark = Unsent()
     try:
         yield mark
@@ -59,6 +64,10 @@ def unsent(message: str, advice: str) -> Iterator[Unsent]:
         if mark.over:
             raise
         raise Interrupted(message, advice, ended.number) from None
+    except Unwritable as fault:
+        if mark.over:
+            raise
+        raise KafkaformError(f"{fault}; nothing was sent", ELSEWHERE) from None
 
 
 def until_readable(stream: TextIO) -> None:
@@ -86,6 +95,34 @@ def within(error: BaseException) -> Ended | None:
     while seen is not None and not isinstance(seen, Ended):
         seen = seen.__cause__ or seen.__context__
     return seen
+
+
+def work_in_child() -> None:
+    """Returns in a child process. This one waits for it, listens to signals meanwhile, and ends
+    with its exit code: a query engine may hold Python's lock for as long as it computes, and no
+    handler would run where it does."""
+    child = os.fork()
+    if child == 0:
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+        _end_with_parent()
+        return
+    try:
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    except Ended as ended:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        _write(b"\n" + NOTHING_CHANGED.encode() + b"\n")
+        code = ended.exit_code
+    os._exit(code if code >= 0 else 128 - code)
+
+
+def _end_with_parent() -> None:
+    """Where the system can do that (Linux): nobody computes for a process that was killed."""
+    import ctypes
+
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
 
 
 def leave(code: int) -> NoReturn:

@@ -6,7 +6,6 @@ changes" under --detailed-exitcode.
 
 from __future__ import annotations
 
-import os
 import re
 from collections import UserDict
 from collections.abc import Sequence
@@ -27,6 +26,7 @@ from .commands.version import version
 from .console import Console
 from .inorder import InOrder
 from .kafkatools import OPERANDS, ROOT, command_instead, instead, meant
+from .places import enter
 
 SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -103,7 +103,7 @@ def root(
     if chdir is None:
         return
     try:
-        os.chdir(chdir)
+        enter(chdir)
     except OSError as error:
         raise UsageError(
             f"--chdir {chdir}: {error.strerror}", "Name the folder of a configuration."

@@ -8,7 +8,7 @@ through a link; providers are those that the environment allows.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from ..language.providers import ProviderInfo
 from ..provider.installed import installed
 from ..provider.registry import GROUP, Registry
 from .environment import PREFIX, value_of, variable
+from .places import links_on_the_way
 
 PROVIDERS, DEFAULT_PROVIDERS = f"{PREFIX}PROVIDERS", "kafka"
 FLAG = "--untrusted"
@@ -57,6 +58,17 @@ def refuse_own_code(folder: Path, root: Path) -> None:
             "Run the `kafkaform` command, or `python -P -m kafkaform`, and take the folder out of "
             "PYTHONPATH.",
         )
+
+
+def refuse_links_to(paths: Iterable[Path]) -> None:
+    """Raises UsageError if a file, or the current folder, is reached through a link that a checkout
+    may hold: whoever wrote the link chose what is read, wherever that is."""
+    for path in paths:
+        for link in links_on_the_way(path):
+            raise UsageError(
+                f"{link} is a link, and {FLAG} follows none",
+                "Name the place itself: a pull request may have put the link there.",
+            )
 
 
 # ── connections ─────────────────────────────────────────────────────────────────────────

@@ -33,7 +33,8 @@ from ..core.value import FrozenMap, SecretRef
 from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..render.text import count
 from ..state.backend import Backend, Lease, LockInfo
-from ..state.model import State, new_state
+from ..state.codec import ADVICE
+from ..state.model import Row, State, new_state
 from .configuration import Configuration, Inputs, read_configuration
 from .stores import open_store
 
@@ -92,6 +93,7 @@ def connected(
 ) -> Iterator[Mapping[str, Session]]:
     """Sessions for every provider instance that is declared, recorded, or left open in the log,
     and for `also`."""
+    _refuse_impossible_rows(space, state)
     used = {d.identity.instance for d in space.desired.declared}
     used |= {also} if also is not None else set()
     used |= {identity.instance for identity in state.objects}
@@ -130,6 +132,39 @@ def open_instance(space: Workspace, instance: str) -> Session:
     secrets = resolve(references(block.config), space.configuration.secret)
     session = space.providers[instance].open(instance, block.config, secrets)
     return space.configuration.asking.clusters.enter(block, session)
+
+
+def _refuse_impossible_rows(space: Workspace, state: State) -> None:
+    """Raises StorageError for a row whose identity no object of its kind can have: nobody could
+    read it, and what cannot be read is not gone."""
+    types = space.types
+    for identity, row in state.objects.items():
+        kind = types.get(identity.kind)
+        wrong = _wrong_member(kind, row) if kind is not None else ""
+        if wrong:
+            raise StorageError(
+                f"{space.backend.location} cannot be used: `{wrong}` of object {identity} is none "
+                f"of a {identity.kind}",
+                ADVICE,
+            )
+
+
+def _wrong_member(kind: ResourceType, row: Row) -> str:
+    """The path of the member that no object of this kind can have, or nothing."""
+    if not _is_key(kind, row.identity.key):
+        return "identity"
+    for name, attribute in kind.schema.attributes.items():
+        value = row.attributes.get(name)
+        if attribute.type.kind == "map" and not isinstance(value, FrozenMap | None):
+            return f"attributes.{name}"
+    return ""
+
+
+def _is_key(kind: ResourceType, key: str) -> bool:
+    try:
+        return kind.import_key(key) == key
+    except ValueError:
+        return False
 
 
 def display(space: Workspace) -> FrozenMap:

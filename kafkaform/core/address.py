@@ -139,9 +139,30 @@ def parse_address(text: str) -> Address:
     match = _ADDRESS.fullmatch(text.strip())
     if match is None or match["data"]:
         raise ValueError(f'{text!r} is not an address; expected TYPE.NAME or TYPE.NAME["KEY"]')
-    key = json.loads(match["key"][1:-1]) if match["key"] else None
+    try:
+        key = _key_of(match["key"]) if match["key"] else None
+    except ValueError:
+        raise ValueError(f"{text!r} is not an address: {match['key']} is no instance key") from None
     modules = tuple(_MODULE.findall(match["modules"]))
     return Address(match["type"], match["name"], key, modules, match["child"])
+
+
+def names_object(text: Any) -> bool:
+    """Whether `parse_address` takes this for an object, spelled as an address says itself."""
+    if not isinstance(text, str):
+        return False
+    match = _ADDRESS.fullmatch(text)
+    if match is None or match["data"]:
+        return False
+    try:
+        return match["key"] is None or _key_of(match["key"]) is not None
+    except ValueError:
+        return False
+
+
+def _key_of(bracketed: str) -> Any:
+    """The instance key between brackets. Raises ValueError."""
+    return json.loads(bracketed[1:-1])
 
 
 def matches(pattern: str, address: str) -> bool:

@@ -127,13 +127,15 @@ def _jars(place: Place) -> Check:
         group, name, number = packages().split(":")
     except PackageNotFoundError:
         return Check("jars", False, "the packages come first", _INSTALL)
-    folder = place.cache / "ivy" / "jars"
-    if all((folder / f"{group}_{jar}-{number}.jar").is_file() for jar in (name, _STORAGE)):
+    folder, prefix = place.cache / "jars", ""
+    if place.ivy is not None:
+        folder, prefix = place.cache / "ivy" / "jars", f"{group}_"
+    if all((folder / f"{prefix}{jar}-{number}.jar").is_file() for jar in (name, _STORAGE)):
         return Check("jars", True, f"{name} {number} is in {folder}")
     return Check(
         "jars",
         None,
-        f"{name} {number} will be fetched from Maven when Spark starts first",
+        f"{name} {number} will be downloaded when Spark starts first",
         "Without a way to Maven, name the jars with --jars or a mirror with --ivy-settings.",
     )
 

@@ -13,6 +13,7 @@ from typing import IO, Any
 
 from ..core.canonical import dumps
 from ..core.dataclass import dataclass
+from ..core.foreign import log_safe
 from ..core.storage import refusal
 from .access_bits import MASKS
 from .cells import cell, masked, rows_of
@@ -81,7 +82,7 @@ def as_json(sheet: Sheet) -> str:
     """`{"schema_version", "columns", "rows": [{…}]}` on one line."""
     rows = [dict(zip(sheet.names, row, strict=True)) for row in sheet.rows]
     data = {"schema_version": SCHEMA_VERSION, "columns": sheet.names, "rows": rows}
-    return dumps(jsonable(data)) + "\n"
+    return log_safe(dumps(jsonable(data))) + "\n"
 
 
 def as_csv(sheet: Sheet) -> str:

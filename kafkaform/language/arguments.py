@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostic
-from ..core.schema import Attribute, ObjectSchema, Type
+from ..core.schema import NUMBER, Attribute, ObjectSchema, Type
 from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 from ..syntax import nodes
 from ..syntax.nodes import Block, Body
@@ -330,7 +330,10 @@ def fit(value: Val, kind: Type, place: Place, what: str) -> Val:
     try:
         return convert(value, kind)
     except ConvertFault as fault:
-        raise EvalError(place, f"{what} must be {describe(kind)}", f"Here {fault}.") from None
+        advice = "Write digits, such as 3." if kind == NUMBER else ""
+        raise EvalError(
+            place, f"{what} must be {describe(kind)}", f"Here {fault}.", advice
+        ) from None
 
 
 def _leak(attribute: Attribute, place: Place) -> EvalError:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from ..core.diagnostics import Diagnostics
 from ..core.value import SecretRef
 from ..syntax.format import format
-from ..syntax.nodes import Expression
+from ..syntax.nodes import Call, Expression
 from ..syntax.parse import parse_expression
-from ..syntax.write import is_identifier, quote, write_value
+from ..syntax.write import quote, write_value
 from .bounds import bounded
 from .check import Names, check_expression
 from .code import Env
@@ -30,12 +30,14 @@ from .values import (
     TupleVal,
     Val,
     size_of,
+    type_of,
     work_of,
 )
 
 SOURCE = "console"
 HIDDEN = "(sensitive value)"
 LATER = "(known after apply)"
+TYPE = "type"
 PARTS = 20_000
 """Elements of a value, at all levels, that are shown."""
 UNKNOWN = "(not known: it depends on something that has faults, or that is not set)"
@@ -55,6 +57,8 @@ def evaluator(built: Built) -> Evaluator:
         node, faults = parse_expression(text, SOURCE)
         if node is None:
             return None, faults
+        asked = _typed(node)
+        node = asked or node
         unknown = tuple(check_expression(node, names))
         if unknown:
             return None, unknown
@@ -62,7 +66,8 @@ def evaluator(built: Built) -> Evaluator:
             return UNKNOWN, ()
         try:
             env = Env(run.root.env.roots, {}, Budget())
-            return shown(_showable(run.context.code(node)(env), node)), ()
+            value = run.context.code(node)(env)
+            return str(type_of(value)) if asked else shown(_showable(value, node)), ()
         except EvalError as fault:
             return None, (clipped(as_diagnostic(fault)),)
         except Deferred:
@@ -71,6 +76,14 @@ def evaluator(built: Built) -> Evaluator:
             return UNKNOWN, ()
 
     return evaluate
+
+
+def _typed(node: Expression) -> Expression | None:
+    """What `type(…)` asks about. It is no function of the language: only a console has use for the
+    name of a type."""
+    if isinstance(node, Call) and node.name == TYPE and len(node.args) == 1 and not node.expand:
+        return node.args[0]
+    return None
 
 
 def _showable(value: Val, node: Expression) -> Val:
@@ -83,6 +96,9 @@ def _showable(value: Val, node: Expression) -> Val:
 def shown(value: Val) -> str:
     """The value as an expression that yields it; what is sensitive is hidden. Raises what the
     parts of a module or data source raise."""
+    bare = value.value if isinstance(value, Marked) and SENSITIVE not in value.marks else value
+    if _is_lines(bare):
+        return _lines(str(bare))
     return format(f"x = {_text(value)}\n").removeprefix("x = ").removesuffix("\n")
 
 
@@ -101,7 +117,7 @@ def _text(value: Val) -> str:
         brackets = f"[\n{inside}]" if inside else "[]"
     elif isinstance(value, FIELDS):
         pairs = ((name, value.fields[name]) for name in sorted(value.fields))
-        inside = "".join(f"{_key(name)} = {_text(item)}\n" for name, item in pairs)
+        inside = "".join(f"{quote(name)} = {_text(item)}\n" for name, item in pairs)
         brackets = f"{{\n{inside}}}" if inside else "{}"
     else:
         return write_value(lower(value))
@@ -109,5 +125,17 @@ def _text(value: Val) -> str:
     return brackets if call is None else f"{call}({brackets})"
 
 
-def _key(name: str) -> str:
-    return name if is_identifier(name) else quote(name)
+def _lines(text: str) -> str:
+    """A text of several lines as a heredoc, with a marker that is none of its lines."""
+    lines, marker = text.removesuffix("\n").split("\n"), "EOT"
+    while marker in (line.strip() for line in lines):
+        marker += "_"
+    plain = "\n".join(lines).replace("${", "$${").replace("%{", "%%{")
+    return f"<<{marker}\n{plain}\n{marker}"
+
+
+def _is_lines(value: object) -> bool:
+    """Whether a heredoc says exactly this: it ends with a line break, and needs no escapes."""
+    if not isinstance(value, str) or not value.endswith("\n") or value == "\n":
+        return False
+    return all(line.isprintable() for line in value.split("\n"))

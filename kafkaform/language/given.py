@@ -68,17 +68,18 @@ def gather(
         for name, block in blocks.items():
             if prefix + name in inputs.environ:
                 text = inputs.environ[prefix + name]
-                found[name] = Given(prefix + name, header(block.block), text=text)
+                given = Given(prefix + name, header(block.block), text=text)
+                found.update(_readable(name, given, faults))
     undeclared: list[Attribute] = []
     for file in tree.values:
         found.update(_from_file(file, blocks, faults, undeclared))
-    for given in inputs.given:
-        if isinstance(given, VarFile):
-            file, problems = values_file(given.content, given.name)
+    for argument in inputs.given:
+        if isinstance(argument, VarFile):
+            file, problems = values_file(argument.content, argument.name)
             faults.extend(problems)
             found.update(_from_file(file, blocks, faults, undeclared))
         else:
-            found.update(_from_argument(given, blocks, faults))
+            found.update(_from_argument(argument, blocks, faults))
     faults.extend(_undeclared(undeclared, blocks))
     return found
 
@@ -126,7 +127,20 @@ def _from_argument(
         summary = f'--var sets "{name}", but no such variable is declared'
         faults.append(_fault(summary, near(name, blocks)))
     else:
-        yield name, Given(COMMAND_LINE, header(blocks[name].block), text=text)
+        given_text = Given(COMMAND_LINE, header(blocks[name].block), text=text)
+        yield from _readable(name, given_text, faults)
+
+
+def _readable(name: str, given: Given, faults: list[Diagnostic]) -> Iterator[tuple[str, Given]]:
+    """Bytes of the environment or the command line that are no UTF-8 come as halves of surrogate
+    pairs, which no broker takes and no file can hold."""
+    try:
+        given.text.encode()
+    except UnicodeEncodeError:
+        summary = f'The value of "{name}" from {given.origin} is not UTF-8 text'
+        faults.append(error(given.place, summary, advice="Set it again, in UTF-8."))
+        return
+    yield name, given
 
 
 def _fault(summary: str, advice: str) -> Diagnostic:

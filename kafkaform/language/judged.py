@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
+from math import ceil, floor
 
 from ..core.schema import Attribute
 from ..core.value import FrozenMap, Value
@@ -43,4 +45,9 @@ def _check_whole(value: Value, attribute: Attribute, place: Expression, hidden: 
         _check_whole(tuple(value.values()), attribute, place, hidden)
     elif value is not None and not isinstance(value, int):
         shown = "" if hidden else f"It is {value}."
-        raise EvalError(place, f'"{attribute.name}" must be a whole number', shown)
+        advice = "" if hidden or not isinstance(value, Decimal) else _nearest(value)
+        raise EvalError(place, f'"{attribute.name}" must be a whole number', shown, advice)
+
+
+def _nearest(value: Decimal) -> str:
+    return f"Write {floor(value)} or {ceil(value)}."

@@ -11,6 +11,7 @@ from decimal import Decimal
 
 from ..core.canonical import dumps, number_text
 from ..core.foreign import inline as inline
+from ..core.foreign import log_safe
 from ..core.foreign import spreadsheet_safe as spreadsheet_safe
 from ..core.value import FrozenMap, SecretRef, Value
 
@@ -31,9 +32,8 @@ def quote(text: str) -> str:
 
 
 def json_line(data: object) -> str:
-    """JSON for programs, on one line: it may be printed into a build log, whose commands are
-    broken by an escape that means the same."""
-    return dumps(data).replace("##", "#\\u0023")
+    """JSON for programs, on one line, which may be printed into a build log."""
+    return log_safe(dumps(data))
 
 
 def message(text: str) -> str:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any, NoReturn
 
 from ..core import canonical
+from ..core.address import names_object
 from ..core.errors import StorageError
 from ..core.head import Head
 from ..core.resource import Identity
-from ..core.value import FrozenMap, Value
+from ..core.value import FrozenMap, SecretRef, Value
 from .model import FORMAT, PROTECTIONS, Row, State
 
 MEMBERS = frozenset(
@@ -31,6 +32,8 @@ MEMBERS = frozenset(
         "serial",
     }
 )
+_SHOWN = 80
+"""Characters of a member that a message shows."""
 _CHECKSUM = re.compile(rb'\{\n"audit_head":[^\n]*\n("checksum":"([0-9a-f]{64})",\n)')
 
 
@@ -100,8 +103,9 @@ def _members(data: bytes, where: str) -> FrozenMap:
             f"{found.get('kafkaform_version', '(unknown)')}; this version reads up to {FORMAT}",
             "Use that version of kafkaform or a newer one. Nothing was changed.",
         )
-    if found["format"] != FORMAT or found.keys() != MEMBERS:
-        raise _Wrong("it does not have the members of a state")
+    if found["format"] != FORMAT or type(found["format"]) is not int:
+        raise _Wrong(f"its format is {_clip(found['format'])}; this version reads {FORMAT}")
+    _refuse_other_members(found, MEMBERS, "the state")
     if _checksum(data) != found["checksum"]:
         raise _Wrong("its checksum does not fit: it was damaged, or edited by hand")
     return found
@@ -122,7 +126,7 @@ def row_data(row: Row) -> FrozenMap:
 def row_of(data: Value, where: str) -> Row:
     """The row that `row_data` made. where: for messages. Raises StorageError."""
     try:
-        return _row(data)
+        return _row("the row", data)
     except _Wrong as error:
         raise StorageError(f"{where}: {error}", _DAMAGED_EDIT) from None
 
@@ -190,8 +194,30 @@ def _map(value: Value) -> bool:
     return isinstance(value, FrozenMap)
 
 
-def _texts(value: Value) -> bool:
-    return isinstance(value, tuple) and all(map(_name, value))
+def _addresses(value: Value) -> bool:
+    return isinstance(value, tuple) and all(map(names_object, value))
+
+
+def _outputs(value: Value) -> bool:
+    return isinstance(value, FrozenMap) and all(map(_is_output, value.values()))
+
+
+def _is_output(value: Value) -> bool:
+    """A value without secrets, and whether it is sensitive; then it is not kept."""
+    return (
+        isinstance(value, FrozenMap)
+        and value.keys() >= {"value", "sensitive"}
+        and isinstance(value["sensitive"], bool)
+        and not _has_secret(value["value"])
+    )
+
+
+def _has_secret(value: Value) -> bool:
+    if isinstance(value, FrozenMap):
+        return any(map(_has_secret, value.values()))
+    if isinstance(value, tuple):
+        return any(map(_has_secret, value))
+    return isinstance(value, SecretRef)
 
 
 def _count(value: Value) -> bool:
@@ -205,22 +231,28 @@ _STATE_RULES: Rules = {
     "lineage": (_name, "text that is not empty"),
     "serial": (_count, "a whole number, 0 or more"),
     "objects": (lambda v: isinstance(v, tuple), "a list"),
-    "providers": (lambda v: isinstance(v, FrozenMap) and all(map(_name, v.values())), "scope ids"),
-    "outputs": (lambda v: isinstance(v, FrozenMap) and all(map(_map, v.values())), "outputs"),
+    "providers": (
+        lambda v: isinstance(v, FrozenMap) and all(map(_name, v.values())),
+        "an object of scope ids that are not empty",
+    ),
+    "outputs": (_outputs, "an object of outputs, each with `value` and `sensitive`, none secret"),
     "audit_head": (lambda v: v is None or _is_head(v), "null, or seq and hash"),
 }
 _ROW_RULES: Rules = {
     "instance": (_name, "text that is not empty"),
     "kind": (_name, "text that is not empty"),
     "identity": (_text, "text"),
-    "owners": (lambda v: _texts(v) and bool(v), "a list of addresses that is not empty"),
+    "owners": (lambda v: _addresses(v) and bool(v), "a list of addresses that is not empty"),
     "origin": (lambda v: _count(v) and v != 0, "the number of an audit record, 1 or more"),
     "attributes": (_map, "an object"),
     "incarnation": (_optional_text, "text or null"),
     "protected": (lambda v: v in PROTECTIONS, f"one of {', '.join(PROTECTIONS)}"),
     "owner": (_optional_text, "text or null"),
-    "labels": (lambda v: isinstance(v, FrozenMap) and all(map(_text, v.values())), "texts"),
-    "depends_on": (_texts, "a list of addresses"),
+    "labels": (
+        lambda v: isinstance(v, FrozenMap) and all(map(_text, v.values())),
+        "an object of texts",
+    ),
+    "depends_on": (_addresses, "a list of addresses"),
     "secret_version": (_optional_text, "text or null"),
 }
 
@@ -237,8 +269,8 @@ def _is_head(value: Value) -> bool:
 def _state(members: FrozenMap) -> State:
     _obey(members, _STATE_RULES, "the state")
     objects: dict[Identity, Row] = {}
-    for data in members["objects"]:
-        row = _row(data)
+    for number, data in enumerate(members["objects"]):
+        row = _row(f"objects[{number}]", data)
         if row.identity in objects:
             raise _Wrong(f"{row.identity} is recorded twice")
         objects[row.identity] = row
@@ -254,10 +286,11 @@ def _state(members: FrozenMap) -> State:
     )
 
 
-def _row(data: Value) -> Row:
-    if not isinstance(data, FrozenMap) or data.keys() != _ROW_RULES.keys():
-        raise _Wrong("an object does not have the members of an object")
-    _obey(data, _ROW_RULES, f"object {data['kind']} {data['identity']}")
+def _row(whose: str, data: Value) -> Row:
+    if not isinstance(data, FrozenMap):
+        raise _Wrong(f"{whose} is not an object")
+    _refuse_other_members(data, _ROW_RULES.keys(), whose)
+    _obey(data, _ROW_RULES, f"{whose} ({_clip(data['kind'])} {_clip(data['identity'])})")
     members: dict[str, Any] = dict(data)
     identity = Identity(members.pop("instance"), members.pop("kind"), members.pop("identity"))
     return Row(identity, **members)
@@ -267,6 +300,19 @@ def _obey(data: Mapping[str, Value], rules: Rules, whose: str) -> None:
     for name, (rule, wanted) in rules.items():
         if not rule(data[name]):
             _refuse(whose, name, wanted)
+
+
+def _refuse_other_members(data: FrozenMap, members: Set[str], whose: str) -> None:
+    if missing := sorted(members - data.keys()):
+        raise _Wrong(f"{whose} lacks the members {', '.join(missing)}")
+    if unknown := sorted(data.keys() - members):
+        raise _Wrong(f"{whose} has unknown members: {', '.join(map(_clip, unknown))}")
+
+
+def _clip(value: Value) -> str:
+    """What a member holds, for a message: a damaged file may hold anything."""
+    text = str(value)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
 def _refuse(whose: str, name: str, wanted: str) -> NoReturn:

@@ -27,6 +27,11 @@ BAD_HEREDOC = Complaint(
     "After << or <<- comes one word and then at once the end of the line.",
     "Write <<EOT; delete blanks and quotes around the word.",
 )
+CONFLICT = Complaint(
+    "Conflict marker",
+    "Git wrote this line where two versions of the file differ, and nobody has decided yet.",
+    "Keep what is right of both versions and delete the lines of <<<<<<<, ======= and >>>>>>>.",
+)
 LONG_MARKER = Complaint("Heredoc marker too long", "The word after << should be short.")
 TOO_COMPLEX = Complaint("File too complex", "It has too many words and marks.", "Split the file.")
 

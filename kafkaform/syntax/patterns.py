@@ -55,3 +55,5 @@ UNINDENTED_ITEM = re.compile(
     r'^[^\W\d][\w-]*+(?:(?:[ \t]++"[^"\n]*+")*[ \t]*+\{[ \t]*+\r?$|[ \t]*+=[ \t])', re.MULTILINE
 )
 MISWRITTEN_HEREDOC = re.compile(r"<<-?[ \t]*+[\"']?([\w-]++)[^\n]*+")
+# As git writes them: seven of one mark at the beginning of a line, then a blank or its end.
+CONFLICT = re.compile(r"(?:<{7}|>{7}|={7}|\|{7})(?=[ \r\n]|\Z)")

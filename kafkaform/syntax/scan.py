@@ -214,11 +214,18 @@ class _Scanner:
         text = self.source.text
         if text.startswith("/*", start):
             self._stop(start, complaints.UNCLOSED_COMMENT)
+        elif self._is_conflict(start):
+            self._stop(start, complaints.CONFLICT)
         elif text.startswith("<<", start):
             self._fault(start, start + 2, complaints.BAD_HEREDOC)
             self._skip_heredoc(start)
         else:
             self._fault(start, end, complaints.unexpected(text[start]))
+
+    def _is_conflict(self, start: int) -> bool:
+        """A line that git writes where two versions differ."""
+        first = start == 0 or self.source.text[start - 1] == "\n"
+        return first and bool(patterns.CONFLICT.match(self.source.text, start))
 
     def _skip_heredoc(self, start: int) -> None:
         """Go on after the text of a heredoc whose first line is wrong, if its end is there."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import TypeAlias
 
+from ..core.canonical import number_text
 from ..core.dataclass import dataclass, field
 from ..core.value import FrozenMap, SecretRef, Value
 from .format import format
@@ -66,7 +67,8 @@ def is_identifier(text: str) -> bool:
 
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_ESCAPED = re.compile(r'["\\]|[$%](?=\{)|[^\x20-\x7e]')
+# The last: a command of build logs (`core.foreign`), wherever it stands in a line.
+_ESCAPED = re.compile(r'["\\]|[$%](?=\{)|[^\x20-\x7e]|(?<=#)#(?=\w*\[)')
 _SHORT: Mapping[str, str] = {
     '"': '\\"',
     "\\": "\\\\",
@@ -75,6 +77,7 @@ _SHORT: Mapping[str, str] = {
     "\t": "\\t",
     "$": "$$",
     "%": "%%",
+    "#": "\\u0023",
 }
 
 
@@ -137,7 +140,7 @@ def _value(value: Writable) -> str:
 def _number(value: int | Decimal) -> str:
     if isinstance(value, Decimal) and not value.is_finite():
         raise ValueError("not a finite number")
-    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+    return number_text(value)
 
 
 def _list(items: list[str]) -> str:

@@ -217,7 +217,8 @@ def _principal_faults(acl: Acl) -> rules.Faults:
     if not (kind and colon and name):
         yield (
             f'"{acl.principal}" is not a principal: it is a type, a colon and a name',
-            f"write User:{name or kind or 'NAME'}",
+            f"write User:{name or (kind if not colon else '') or 'NAME'}"
+            + (", or User:* for everybody" if colon else ""),
         )
 
 

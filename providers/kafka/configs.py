@@ -203,6 +203,7 @@ TYPE = ResourceType(
             "Topic configs by name, lists as lists or with commas. A null leaves that config as it "
             "is.",
             required=True,
+            refuses=rules.misspelt_faults,
         ),
     ),
     key=_key,

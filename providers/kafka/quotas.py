@@ -269,6 +269,15 @@ def _limit_faults(config: FrozenMap) -> rules.Faults:
             yield from _faults(key, value, FrozenMap({IP: None}) if known and known.ip else EMPTY)
 
 
+def _no_address(name: str) -> rules.Faults:
+    """What looks like an address and is none; any other text may be the name of a host."""
+    try:
+        ip_address(name)
+    except ValueError:
+        if name and set(name) <= _OF_ADDRESSES:
+            yield f'"{name}" is not an IP address', "write four numbers from 0 to 255, as 192.0.2.7"
+
+
 def _address_warnings(entity: FrozenMap) -> rules.Faults:
     name = entity.get(IP)
     try:
@@ -323,6 +332,8 @@ def callback_warnings(changes: Iterable[Change], facts: Facts) -> tuple[str, ...
     )
 
 
+_OF_ADDRESSES = frozenset("0123456789.:")
+
 ENTITY = (
     Attribute("entity_type", STRING, "Kind of entity_name.", choices=(CLIENT_ID, USER, IP)),
     Attribute(
@@ -333,7 +344,7 @@ ENTITY = (
     ),
     Attribute("user", STRING, "A user, or default."),
     Attribute("client_id", STRING, "A client id, or default."),
-    Attribute("ip", STRING, "An address, or default."),
+    Attribute("ip", STRING, "An address, or default.", refuses=_no_address),
 )
 CONFLICTS = (
     *product(("entity_type", "entity_name"), ("user", "client_id", "ip")),

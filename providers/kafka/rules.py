@@ -177,6 +177,15 @@ def config_faults(config: Mapping[str, Value]) -> Faults:
         yield from value_faults(known, key, value)
 
 
+def misspelt_faults(config: Mapping[str, Value]) -> Faults:
+    """Keys that Kafka does not have, and that look like one that it has. Any other unknown key
+    may be of a newer broker: what a plan would set of those, it blocks."""
+    for key, value in config.items():
+        known = key in TOPIC_KEYS or key in REMOVED_KEYS
+        if value is not None and not known and suggest(key, TOPIC_KEYS):
+            yield f"{key} is not a topic config of Kafka", _unknown_advice(key)
+
+
 def value_faults(known: ConfigKey, key: str, value: Value) -> Faults:
     """What is wrong with this value of a known config."""
     text = str(value)

@@ -39,6 +39,7 @@ DEFAULT_TIMEOUT = 30.0
 MIN_TIMEOUT, MAX_TIMEOUT = 0.001, 3600.0
 """Seconds; the wire carries whole milliseconds, and 0 of them have no dependable meaning."""
 
+_PORT = re.compile(r":\d{1,5}$", re.ASCII)
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(ms|s|m)?", re.ASCII)
 _UNITS = {None: 1.0, "s": 1.0, "ms": 0.001, "m": 60.0}
 
@@ -289,6 +290,16 @@ def _errors(given: Mapping[str, Any]) -> tuple[_Check, ...]:
             "bootstrap_servers",
             "bootstrap_servers is empty",
             'name at least one broker, such as ["kafka-1:9092"]',
+        ),
+        *(
+            (
+                True,
+                "bootstrap_servers",
+                f"{server!r} in bootstrap_servers has no port",
+                f"write host and port, such as {server.rstrip(':')}:9092",
+            )
+            for server in _servers(given)
+            if not _PORT.search(server)
         ),
         (
             given.get("skip_tls_verify") is True,

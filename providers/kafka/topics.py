@@ -276,7 +276,13 @@ TYPE = ResourceType(
     name=KIND,
     schema=schema(
         "A topic with its partitions, replicas and config overrides.",
-        Attribute("name", STRING, "Name: up to 249 of A-Z a-z 0-9 . _ and -.", required=True),
+        Attribute(
+            "name",
+            STRING,
+            "Name: up to 249 of A-Z a-z 0-9 . _ and -.",
+            required=True,
+            refuses=rules.name_faults,
+        ),
         Attribute(
             "partitions",
             NUMBER,
@@ -306,6 +312,7 @@ TYPE = ResourceType(
             "Config overrides by name, lists as lists or with commas. A live override that is not "
             'in the map is shown and removed, unless config_mode is "additive". A null leaves '
             "that config as it is.",
+            refuses=rules.misspelt_faults,
         ),
         Attribute(
             "config_mode",

@@ -45,6 +45,27 @@ def test_a_pipe(folder: Here) -> None:
     assert said.out == '"x.a"\n'
 
 
+def test_values_are_written_as_terraform_does(here: Here) -> None:
+    """Numbers without idle zeros, keys of maps in quotes, texts of several lines as they are, and
+    the names of types. What a heredoc cannot say stays a quoted text."""
+    told = {
+        "1.10": "1.1",
+        '{ a = 1, "b c" = 2.50 }': '{\n  "a"   = 1\n  "b c" = 2.5\n}',
+        'tomap({ a = "x" })': 'tomap({\n  "a" = "x"\n})',
+        '"a\\nb\\n"': "<<EOT\na\nb\nEOT",
+        '"EOT\\n$${x}\\n"': "<<EOT_\nEOT\n$${x}\nEOT_",
+        '"a\\nb"': '"a\\nb"',
+        '"\\u001b\\n"': '"\\u001b\\n"',
+        '["a\\nb\\n"]': '[\n  "a\\nb\\n",\n]',
+        "type(1)": "number",
+        'type({ a = ["x"] })': "object({a = tuple([string])})",
+        "type(tolist([true]))": "list(bool)",
+    }
+    said = here.done("console", stdin="\n".join(told) + "\n")
+    assert said.out == "".join(f"{text}\n" for text in told.values())
+    assert 'Nothing is named "nope"' in here.fails("console", stdin="type(nope)\n")
+
+
 def test_what_has_no_value(folder: Here) -> None:
     """Sensitive values are hidden, and what only a cluster or a user can say is told as such."""
     said = folder.done("console", stdin='var.token\n"x${var.token}"\nkafka_topic.a.topic_id\n')

@@ -3,6 +3,7 @@ nothing."""
 
 from __future__ import annotations
 
+import re
 import tempfile
 from decimal import Decimal
 from pathlib import Path
@@ -181,6 +182,57 @@ def test_every_kind_is_written(blocks: list[NewBlock]) -> None:
         assert len(plan.changes) == len(blocks)
         assert where.plan().changes == ()
         assert maker.plan().changes == ()
+
+
+LOG_COMMANDS = ("##vso[task.setvariable variable=x]y", "##[error]x", "##teamcity[message text='x']")
+
+
+def test_names_are_no_commands_of_build_logs(tmp_path: Path) -> None:
+    """Principals, limits and keys that a build log would obey: the text, which goes to standard
+    output, says them by an escape, and the objects are still exactly those."""
+    cluster = cluster_of()
+    (tmp_path / "other").mkdir()
+    maker = desk(tmp_path / "other", cluster)
+    acl = {
+        "resource_name": "g",
+        "resource_type": "Group",
+        "acl_host": "*",
+        "acl_operation": "Read",
+        "acl_permission_type": "Allow",
+    }
+    blocks = [
+        NewBlock("resource", ("kafka_acl", f"a{number}"), {**acl, "acl_principal": f"User:{text}"})
+        for number, text in enumerate(LOG_COMMANDS)
+    ]
+    blocks += [
+        NewBlock(
+            "resource",
+            ("kafka_quota", f"q{number}"),
+            {"client_id": text, "config": FrozenMap(producer_byte_rate=Decimal(1000))},
+        )
+        for number, text in enumerate(LOG_COMMANDS)
+    ]
+    maker.write("made.kf.hcl", write(blocks))
+    maker.apply()
+    where = desk(tmp_path, cluster)
+    text = where.generate()
+    assert not re.search(r"##\w*\[", text), text
+    plan = where.apply()
+    assert len(plan.changes) == len(blocks)
+    assert {change.action for change in plan.changes} == {Action.IMPORT}
+
+    key = f"{LOG_COMMANDS[0]}$${{x}}\\u0008"
+    where.write(
+        GENERATED,
+        'resource "kafka_topic" "t" {\n'
+        f'  for_each   = {{ "{key}" = "a" }}\n  name       = each.value\n  partitions = 1\n}}\n',
+    )
+    where.lose_state()
+    where.apply()
+    where.lose_state()
+    (where.path / GENERATED).rename(where.path / "topics.kf.hcl")
+    text = where.generate()
+    assert 'to = kafka_topic.t["' in text and not re.search(r"##\w*\[", text), text
 
 
 def test_same_world_same_text(tmp_path: Path) -> None:

@@ -26,10 +26,70 @@ def test_a_sound_configuration(here: Here) -> None:
     }
 
 
+TOLD = {
+    'resource "kafka_topic" "a" {\n  name = "my topic"\n}\n': ("2:10", "topic name 'my topic'"),
+    'resource "kafka_topic" "a" {\n  name = "a"\n  config = { "retention.mss" = "1" }\n}\n': (
+        "3:12",
+        'Did you mean "retention.ms"?',
+    ),
+    'resource "kafka_topic_config" "a" {\n  topic = "a"\n'
+    '  config = { "retention.mss" = "1" }\n}\n': (
+        "3:12",
+        'Did you mean "retention.ms"?',
+    ),
+    'resource "kafka_topic" "a" {\n  name = "a"\n  partitions = 1.5\n}\n': (
+        "3:16",
+        "Write 1 or 2.",
+    ),
+    'resource "kafka_topic" "a" {\n  name = "a"\n  partitions = "3x"\n}\n': (
+        "3:16",
+        "Write digits, such as 3.",
+    ),
+    'resource "kafka_quota" "a" {\n  ip = "300.1.1.1"\n'
+    "  config = { connection_creation_rate = 1 }\n}\n": (
+        "2:8",
+        '"300.1.1.1" is not an IP address',
+    ),
+    'provider "kafka" {\n  bootstrap_servers = ["a:9092", "kafka-1"]\n}\n': (
+        "2:3",
+        "'kafka-1' in bootstrap_servers has no port",
+    ),
+    "locals {\n<<<<<<< HEAD\n  a = 1\n=======\n  a = 2\n>>>>>>> other\n}\n": (
+        "2:1",
+        "Conflict marker",
+    ),
+    "<<<<<<< HEAD\nlocals {}\n=======\n": ("1:1", "Conflict marker"),
+}
+
+
+@pytest.mark.parametrize("text", TOLD)
+def test_what_needs_no_cluster_is_told_without_one(here: Here, text: str) -> None:
+    """What no cluster takes, and marks that git left, with the line and what to do."""
+    here.write("main.kf.hcl", text)
+    place, told = TOLD[text]
+    said = here.fails("validate")
+    assert f"on main.kf.hcl:{place}" in said and told in said and "To do:" in said, said
+    assert "heredoc" not in said
+
+
+def test_what_a_newer_broker_may_know_is_sound(here: Here) -> None:
+    """A key that looks like none of ours, a host's name as an address, and heredocs."""
+    here.write(
+        "main.kf.hcl",
+        'resource "kafka_topic" "a" {\n  name = "a"\n  config = { "frobnicate" = "1" }\n}\n'
+        'resource "kafka_quota" "q" {\n  ip = "build.example"\n'
+        "  config = { connection_creation_rate = 1 }\n}\n"
+        "locals {\n  a = <<EOT\n<<<<<<< x\nEOT\n}\n",
+    )
+    here.done("validate")
+
+
 def test_a_fault_for_programs(here: Here) -> None:
     """A diagnostic has Terraform's members; bytes count from the file's start, columns in code
     points, offsets in bytes of the snippet."""
-    text = PROVIDER + '# é\nresource "kafka_topic" "ä" {\n  name = "é"\n/* é */ partitons = 3\n}\n'
+    text = (
+        PROVIDER + '# é\nresource "kafka_topic" "ä" {\n  name = "e" # é\n/* é */ partitons = 3\n}\n'
+    )
     here.write("main.kf.hcl", text)
     report = here.json("validate", "-json", code=1)
     assert (report["valid"], report["error_count"], report["warning_count"]) == (False, 1, 0)

@@ -193,10 +193,10 @@ def test_the_doctor_looks_at_what_spark_will_use(
     program = home / "bin" / "java"
     program.write_text("#!/bin/sh\necho no such processor >&2\nexit 1\n")
     program.chmod(0o755)
-    jars = tmp_path / "ivy" / "jars"
+    jars = tmp_path / "jars"
     jars.mkdir(parents=True)
-    group, name, number = session.packages().split(":")
-    (jars / f"{group}_{name}-{number}.jar").touch()
+    _, name, number = session.packages().split(":")
+    (jars / f"{name}-{number}.jar").touch()
     monkeypatch.setenv("JAVA_HOME", str(home))
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "spark"))
     found = by_name(Place("local[2]", tmp_path))
@@ -204,7 +204,7 @@ def test_the_doctor_looks_at_what_spark_will_use(
     assert "no such processor" in found["java"].told and "JAVA_HOME" in found["java"].advice
     assert found["jars"].good is None
     assert found["temporary files"].told.endswith(f"free in {tmp_path}")
-    (jars / f"{group}_delta-storage-{number}.jar").touch()
+    (jars / f"delta-storage-{number}.jar").touch()
     program.write_text("#!/bin/sh\n")
     found = by_name(Place("local[2]", tmp_path))
     assert (found["java"].good, found["jars"].good) == (True, True)

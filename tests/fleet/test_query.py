@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -20,6 +25,14 @@ from kafkaform.fleet.tablesql import select
 from . import sample
 from .lake import NOW, publish
 
+SECONDS = 60
+CROSS = (
+    "select count(*) from generate_series(1, 100000000) a cross join "
+    "generate_series(1, 100000000) b where a.value + b.value = -1"
+)
+RECURSIVE = (
+    "with recursive t as (select 1 as n union all select n + 1 from t) select count(*) from t"
+)
 HOUR = timedelta(hours=1)
 TOPIC = {"cluster": "a", "kind": "kafka_topic", "key": "orders"}
 
@@ -382,3 +395,38 @@ def test_status_of_a_whole_fleet(tmp_path: Path) -> None:
     assert answers.status(str(tmp_path)).complete is True
     publish(tmp_path, "b-2", {"drift": []})
     assert answers.status(str(tmp_path)).complete is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("sql", [CROSS, RECURSIVE], ids=["cross join", "recursive"])
+def test_a_signal_ends_a_query(root: Path, sql: str, number: int) -> None:
+    """The engine looks for no signals, and may keep Python from running a handler: the command
+    ends all the same, with the code and the words of an interrupt, and so does the engine."""
+    command = [sys.executable, "-m", "kafkaform", "fleet", "query", "--root", str(root), sql]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    until(lambda: cpu_of_children(process.pid) > 2.0)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, out) == (128 + number, ""), err
+    assert "Interrupted; nothing was being changed." in err and "Traceback" not in err
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)
+
+
+def cpu_of_children(pid: int) -> float:
+    """Seconds that the children of a process have computed: beyond their start they query."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    ticks = os.sysconf("SC_CLK_TCK")
+    stats = [
+        Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split() for child in children
+    ]
+    return sum((int(stat[11]) + int(stat[12])) / ticks for stat in stats)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

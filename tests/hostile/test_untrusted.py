@@ -211,6 +211,66 @@ def test_a_module_behind_a_link(here: Here) -> None:
     here.done("validate", "--untrusted")
 
 
+@pytest.fixture
+def linked(here: Here) -> Path:
+    """A checkout whose folder `kafka` is a link to another folder of the runner."""
+    (here.path / ".git").rmdir()
+    secret, checkout = here.path / "elsewhere", here.path / "checkout"
+    here.write("elsewhere/main.kf.hcl", f'locals {{ a = "{CANARY}" b = }}\n')
+    checkout.mkdir()
+    (checkout / "kafka").symlink_to(secret)
+    here.monkeypatch.chdir(checkout)
+    here.monkeypatch.setenv("PWD", str(checkout))
+    return checkout
+
+
+@pytest.mark.parametrize("git", [True, False], ids=["git", "no git"])
+@pytest.mark.parametrize("way", ["kafka", "./kafka", "kafka/.", "kafka/sub", "absolute", "cd"])
+def test_a_link_in_place_of_the_folder(here: Here, linked: Path, way: str, git: bool) -> None:
+    """Whoever planned a checkout's folder plans nothing else: a link in its place, or above it, is
+    refused however the folder is named, and no file behind it is read."""
+    if git:
+        (linked / ".git").mkdir()
+    here.write("elsewhere/sub/main.kf.hcl", f'locals {{ a = "{CANARY}" b = }}\n')
+    words = [f"--chdir={way}"]
+    if way == "absolute":
+        words = [f"--chdir={linked / 'kafka'}"]
+    elif way == "cd":
+        here.monkeypatch.chdir(linked / "kafka")
+        here.monkeypatch.setenv("PWD", str(linked / "kafka"))
+        words = []
+    for command in (PLAN, ("validate", "--untrusted")):
+        here.monkeypatch.chdir(linked if words else linked / "kafka")
+        said = here.fails(*words, *command)
+        assert "is a link, and --untrusted follows none" in said, said
+        assert CANARY not in said
+
+
+def test_a_value_file_behind_a_link(here: Here) -> None:
+    """A file of values that the command line names is no link either."""
+    here.write(".env", f"{CANARY} b =\n")
+    (here.path / "prod.kfvars.hcl").symlink_to(here.path / ".env")
+    here.write("main.kf.hcl", "")
+    said = here.fails("validate", "--untrusted", "--var-file=prod.kfvars.hcl")
+    assert "is a link, and --untrusted follows none" in said and CANARY not in said
+
+
+def test_links_of_the_computer_are_none_of_a_pull_request(here: Here) -> None:
+    """A checkout may be reached through a link that nobody could have checked out, and trusted
+    runs follow links as before."""
+    (here.path / ".git").rmdir()
+    here.write("real/.git/HEAD", "")
+    here.write("real/kafka/main.kf.hcl", "")
+    (here.path / "home").symlink_to(here.path / "real")
+    for start, words in (("home", ["--chdir=kafka"]), (".", [f"--chdir={here.path}/home/kafka"])):
+        here.monkeypatch.chdir(here.path / start)
+        here.monkeypatch.setenv("PWD", str(here.path / start))
+        here.done(*words, "validate", "--untrusted")
+    (here.path / "real/linked").symlink_to(here.path / "real/kafka")
+    here.monkeypatch.chdir(here.path / "real")
+    here.done("--chdir=linked", "validate")
+
+
 def test_terraforms_variables_are_not_read(here: Here) -> None:
     """A pull request that brings a folder of Terraform's files gets no TF_VAR_, which pipelines
     fill with passwords; KF_VAR_ it gets."""

@@ -98,7 +98,7 @@ def test_every_operation_of_a_resource_is_accepted(kind: str) -> None:
         ({"operation": "ClusterAction"}, "means nothing on Topic", "DescribeConfigs"),
         ({"principal": "ci"}, "not a principal", "write User:ci"),
         ({"principal": ":ci"}, "not a principal", "write User:ci"),
-        ({"principal": "User:"}, "not a principal", "write User:User"),
+        ({"principal": "User:"}, "not a principal", "write User:NAME, or User:*"),
         ({"host": "build.example"}, "not an IP address", "one address"),
         ({"host": "10.0.0.0/8"}, "not an IP address", "one address"),
         ({"host": ""}, "not an IP address", "one address"),

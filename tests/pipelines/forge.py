@@ -33,6 +33,7 @@ def ended(code=0, text=""):
 """
 
 PIP = """
+assert Path(after("-r")).read_text().count("--hash=sha256:") > 100
 ended()
 """
 

@@ -18,6 +18,7 @@ import yaml
 from .forge import EXAMPLE, Forge
 
 SECONDS = 120
+TARGET = "${{ github.event.pull_request.base.sha || github.sha }}"
 _EXPRESSION = re.compile(r"\$\{\{ ([\w.-]+) \}\}")
 _WORDS = re.compile(r"'[^']*'|[\w.-]+(?:\(\))?|&&|\|\||==")
 _SPELLED = {"&&": "and", "||": "or", "==": "==", "always()": "True"}
@@ -143,7 +144,13 @@ def github(
 
 
 def _checkout(forge: Forge, step: Any, clone: Path, commit: str, run: str) -> None:
+    """With a path: the target branch, beside; else what is looked at, in place of all else."""
     assert step["with"]["persist-credentials"] is False
+    if "path" in step["with"]:
+        assert step["with"]["ref"] == TARGET
+        forge.clone("main", clone / step["with"]["path"])
+        return
+    shutil.rmtree(clone)
     forge.clone(commit, clone)
 
 

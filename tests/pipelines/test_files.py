@@ -70,8 +70,16 @@ def test_jobs_have_the_rights_that_they_need(path: Path) -> None:
         assert writes == (["pull-requests"] if path.stem == "kafka-plan" else [])
         assert job["timeout-minutes"] <= 60
         order = [step.get("uses", step.get("run", "")).split("@")[0] for step in job["steps"]]
-        if "actions/checkout" in order:
-            assert order.index('pip install "kafkaform==0.1.0"') < order.index("actions/checkout")
+        install = [at for at, word in enumerate(order) if word.startswith("pip ")]
+        for at in install:
+            assert "--require-hashes --only-binary=:all:" in order[at]
+            before = job["steps"][at - 1]
+            assert (
+                before["with"].get("path", "") == order[at].rpartition(" ")[2].split("ci/")[0][:-1]
+            )
+        if path.stem == "kafka-plan":  # what is installed comes from the target branch
+            assert len(install) == 1 and order[install[0] + 1] == "actions/checkout"
+            assert "ref" in job["steps"][install[0] - 1]["with"]
         text = json.dumps(job)
         assert ("WRITER" in text) == (job.get("environment") == "kafka-production")
 
@@ -94,6 +102,13 @@ def test_gitlab_commands_quote_what_they_are_given() -> None:
             assert not re.search(r"TITLE|MESSAGE|DESCRIPTION|REF_NAME|REF_SLUG|BRANCH", command)
             bare = re.sub(r'"[^"]*"|\w+=\$\(', "", command)
             assert "$" not in bare, bare
+
+
+def test_gitlab_installs_with_hashes() -> None:
+    """As GitHub's jobs do: nothing is installed that is not in the lock file."""
+    (install,) = gitlab_file()["default"]["before_script"]
+    wanted = "pip install --require-hashes --only-binary=:all: -r ci/requirements.lock"
+    assert install == wanted
 
 
 def test_connections_stand_in_no_file() -> None:

@@ -96,7 +96,12 @@ def test_from_a_pull_request_to_drift(world: World) -> None:
     texts = [step["run"].strip() for n in WORKFLOWS for j in workflow(n)["jobs"].values()
              for step in j["steps"] if "run" in step]  # fmt: skip
     assert set(texts) == set(runner.ran)
-    assert ["pip", "install", "kafkaform==0.1.0"] in forge.calls
+    installed = [words for words in forge.calls if words[:2] == ["pip", "install"]]
+    assert installed and all("--require-hashes" in words for words in installed)
+    assert {words[-1] for words in installed} == {
+        "reviewed/ci/requirements.lock",
+        "ci/requirements.lock",
+    }
     said = "".join(each.said + each.summary for each in (plan, done, drift, stale, by_hand))
     assert "pw-of" not in said
 

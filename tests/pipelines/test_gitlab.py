@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
 import pytest
 
+from ..hostile.listener import Listener
 from .conftest import World
 from .jobs import gitlab, gitlab_file, joined
 
@@ -59,3 +66,56 @@ def test_from_a_merge_request_to_drift(world: World) -> None:
     texts |= {joined(job["after_script"]) for job in jobs if "after_script" in job}
     assert {text.strip() for text in texts} == set(runner.ran)
     assert "pw-of" not in plan.said + done.said + again.said + clean.said
+
+
+class Redirecting(HTTPServer):
+    """Answers every request with the address of another host."""
+
+    def __init__(self, to: str) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(302)
+                self.send_header("Location", f"http://{to}/elsewhere")
+                self.end_headers()
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.do_GET()
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+@pytest.mark.parametrize("job", ["kafka-plan", "kafka-apply"])
+def test_a_redirect_does_not_get_the_token(job: str, tmp_path: Path) -> None:
+    """What the real `curl` of a job is redirected to gets not one request, and the redirect is an
+    error: an answer without a body must not pass for the approval of a plan without changes."""
+    elsewhere = Listener()
+    server = Redirecting(elsewhere.address)
+    here = f"http://127.0.0.1:{server.server_port}"
+    if job == "kafka-apply":
+        (script,) = [one for one in gitlab_file()[job]["script"] if "get()" in one]
+        (get,) = re.findall(r"^ *get\(\) .*$", script, re.MULTILINE)
+        command = f'{get}\nanswer=$(get "$CI_API_V4_URL/projects/7")'
+    else:
+        command = joined(gitlab_file()[job]["after_script"])
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out/plan.md").write_text("plan")
+    env = {**REQUEST, "CI_API_V4_URL": here, "PATH": "/usr/local/bin:/usr/bin:/bin"}
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", command],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    server.shutdown()
+    server.server_close()
+    elsewhere.close()
+    assert elsewhere.connections == 0 and elsewhere.received == b""
+    assert done.returncode == 47, done.stderr
+    assert COMMON["KAFKA_REVIEW_TOKEN"] not in done.stdout + done.stderr

@@ -111,7 +111,11 @@ def test_newer_format_is_refused_not_rewritten() -> None:
         ({"outputs": {"a": 1}}, "outputs"),
         ({"audit_head": {"seq": 1}}, "audit_head"),
         ({"objects": {}}, "objects"),
-        ({"format": 0}, "members"),
+        ({"format": 0}, "format is 0"),
+        ({"format": 1.5}, "format is 1.5"),
+        ({"more": 1}, "unknown members: more"),
+        ({"outputs": {"a": {"value": 1}}}, "outputs"),
+        ({"outputs": {"a": {"value": [{"$secret": "env:X"}], "sensitive": False}}}, "outputs"),
     ],
 )
 def test_invariants_of_the_state(changes: dict[str, Any], named: str) -> None:
@@ -124,13 +128,16 @@ def test_invariants_of_the_state(changes: dict[str, Any], named: str) -> None:
     [
         ({"owners": []}, "owners"),
         ({"owners": [""]}, "owners"),
+        ({"owners": ["x"]}, "objects[0] (kafka_topic orders)"),
+        ({"owners": ['a.b["\\x"]']}, "owners"),
+        ({"depends_on": ["data.a.b"]}, "depends_on"),
         ({"origin": 0}, "origin"),
         ({"origin": -3}, "origin"),
         ({"protected": "maybe"}, "protected"),
         ({"attributes": None}, "attributes"),
         ({"labels": {"a": 1}}, "labels"),
         ({"incarnation": 7}, "incarnation"),
-        ({"extra": 1}, "members"),
+        ({"extra": 1}, "objects[0] has unknown members: extra"),
     ],
 )
 def test_invariants_of_a_row(changes: dict[str, Any], named: str) -> None:

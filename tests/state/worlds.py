@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from kafkaform.core.address import Address
 from kafkaform.core.head import Head
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, freeze
@@ -57,17 +58,25 @@ maps = st.dictionaries(st.text(max_size=6), values, max_size=4).map(FrozenMap)
 secrets = st.builds(SecretRef, st.sampled_from(["env", "file"]), st.text(max_size=5))
 names = st.text(min_size=1, max_size=8)
 identities = st.builds(Identity, names, names, st.text(max_size=8))
+addresses = st.builds(
+    lambda name, key: str(Address("kafka_topic", name, key)),
+    st.sampled_from(["a", "b-c", "ä"]),
+    st.none() | st.integers(0, 9) | st.text(max_size=8),
+)
+outputs = st.builds(
+    lambda value, sensitive: FrozenMap(value=value, sensitive=sensitive), values, st.booleans()
+)
 rows = st.builds(
     Row,
     identities,
-    st.lists(names, min_size=1, max_size=3).map(tuple),
+    st.lists(addresses, min_size=1, max_size=3).map(tuple),
     st.integers(1, 10**9),
     st.builds(lambda plain, secret: plain.with_items({"password": secret}), maps, secrets),
     st.none() | st.text(max_size=8),
     st.sampled_from(PROTECTIONS),
     st.none() | st.text(max_size=8),
     st.dictionaries(st.text(max_size=4), st.text(max_size=4)).map(FrozenMap),
-    st.lists(names, max_size=2).map(tuple),
+    st.lists(addresses, max_size=2).map(tuple),
     st.none() | st.text(max_size=4),
 )
 states = st.builds(
@@ -78,6 +87,6 @@ states = st.builds(
     st.integers(0, 10**9),
     st.lists(rows, max_size=5),
     st.dictionaries(names, names, max_size=2).map(FrozenMap),
-    st.dictionaries(st.text(max_size=4), maps, max_size=2).map(FrozenMap) | st.just(EMPTY),
+    st.dictionaries(st.text(max_size=4), outputs, max_size=2).map(FrozenMap) | st.just(EMPTY),
     st.none() | st.builds(Head, st.integers(1, 10**9), st.just("cd" * 32)),
 )

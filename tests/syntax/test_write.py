@@ -100,10 +100,13 @@ def test_block_layout() -> None:
         ('a"\\\n', '"a\\"\\\\\\n"'),
         ("\x1b\u202e", '"\\u001b\\u202e"'),
         ("é😀", '"é😀"'),
+        ("##vso[x]y ##[group]", '"#\\u0023vso[x]y #\\u0023[group]"'),
+        ("a ## b [c]", '"a ## b [c]"'),
     ],
 )
 def test_quote(text: str, written: str) -> None:
-    """Marks of templates and control characters are escaped, other text is left readable."""
+    """Marks of templates, control characters and commands of build logs are escaped, other text is
+    left readable."""
     assert quote(text) == written
 
 

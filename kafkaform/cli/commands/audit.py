@@ -12,12 +12,14 @@ from ...audit.chain import verify as verify_chain
 from ...audit.event import Record, encode
 from ...core.clock import SystemClock
 from ...core.errors import StorageError, UsageError
+from ...core.foreign import log_safe
 from ...core.head import Head, parse_head
 from ...core.value import FrozenMap
 from ...render.text import count, inline, json_line
 from ..connection import Way, connects
 from ..console import Console
 from ..flags import LockTimeout, StateFile
+from ..outlet import outlive_output
 from ..stores import open_store, seconds_of
 
 app = typer.Typer(help="The audit log.", no_args_is_help=True)
@@ -44,7 +46,7 @@ def show(
         where = f"of run {inline(run)} " if run else ""
         console.note(f"No records {where}in {sink.location}.")
     for record in kept:
-        console.out(encode(record).decode("ascii") if json else _line(record))
+        console.out(log_safe(encode(record).decode("ascii")) if json else _line(record))
 
 
 def _line(record: Record) -> str:
@@ -178,6 +180,7 @@ def publish(
     """
     from ..copies import publish_log
 
+    outlive_output()
     done, cut = publish_log(open_store(state), way.connection(), to_topic)
     new = done.last - done.before
     text = f"Published {count(new, 'record')} to {inline(to_topic)}: it has 1 to {done.last}."

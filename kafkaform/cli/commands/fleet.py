@@ -13,6 +13,7 @@ from ..connection import Way, connects
 from ..console import Console
 from ..flags import Json, LockTimeout, Quiet, Var, VarFile
 from ..inorder import InOrder
+from ..outlet import outlive_output
 
 app = typer.Typer(help="All clusters at once: drift, access, use, history.", no_args_is_help=True)
 FILE = "fleet.hcl"
@@ -97,6 +98,7 @@ def snapshot(
     from ..fleethcl import read_fleet
     from ..fleetsnapshot import snapshot as take
 
+    outlive_output()
     found = read_fleet(file, _inputs(var, var_file))
     Console.standard().diagnostics(found.warnings)
     with _bars(quiet=quiet or json) as report:
@@ -154,6 +156,7 @@ def run(
     from .. import fleetrun
     from ..stores import seconds_of
 
+    outlive_output()
     place = _root(root)
     patience = seconds_of(lock_timeout, "--lock-timeout")
     ask = fleetrun.Ask(place, tuple(only), max_corrupt, from_topic, tuple(fail_on), keep, patience)
@@ -334,6 +337,7 @@ def prepare(
     """
     from .. import fleetrun
 
+    outlive_output()
     with _bars(quiet=quiet) as report:
         told = fleetrun.prepared(fleetrun.spark_of(master, jars, ivy_settings), report)
     Console.standard().out(told)

@@ -12,7 +12,7 @@ from ...core.errors import AppliedInPart, StorageError, UsageError
 from ...core.redaction import clean
 from ...language.tree import FAMILIES, is_read
 from ...plan.model import Options
-from ...render.text import count
+from ...render.text import count, inline
 from ..configuration import Inputs
 from ..console import Console
 from ..flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
@@ -104,7 +104,7 @@ def _import_all(
     target = None if out == STDOUT else _target(space, Path(out))
     stock = take_stock(space, wanted)
     for gap in stock.gaps:
-        console.note(gap)
+        console.note(inline(gap))
     if not stock.count:
         console.note("Nothing to import: all that can be seen is recorded or left out.")
     else:

@@ -10,6 +10,7 @@ import typer
 from ...render.text import inline
 from ..console import Console
 from ..flags import StateFile
+from ..outlet import outlive_output
 from ..stores import open_store
 
 app = typer.Typer(help="The lock of the state.", no_args_is_help=True)
@@ -39,6 +40,7 @@ def release(
     Only for runs of which you know that they have ended: a lock of an object store ends by itself
     some minutes after its run. The next run first finds out what this one had under way.
     """
+    outlive_output()
     ended = open_store(state).backend.break_lock(run)
     Console.standard().out(f"Released the lock of {inline(str(ended))}.")
 

@@ -14,6 +14,7 @@ from rich.progress import Progress as Bars
 from ... import sandbox
 from ...core.errors import KafkaformError, UsageError
 from ...core.progress import Event, Message
+from ..outlet import outlive_output
 
 app = typer.Typer(help="A real Kafka on this computer, to try things out.", no_args_is_help=True)
 
@@ -67,6 +68,7 @@ def up(
     overrides = tuple(map(sandbox.parse_override, config or ()))
     jars = tuple(classpath or ())
     wanted = sandbox.Options(name, brokers, tls, overrides, jars, keep_data, timeout)
+    outlive_output()
     with _Screen() as screen:
         box = sandbox.up(wanted, probe, screen.report)
     typer.echo(f"sandbox {box.name} is ready: {box.bootstrap}")
@@ -84,6 +86,7 @@ def down(
     ] = None,
 ) -> None:
     """End a sandbox and remove its data."""
+    outlive_output()
     with _Screen() as screen:
         stopped = sandbox.down(name, keep_data, screen.report)
     if stopped is None:

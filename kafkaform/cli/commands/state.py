@@ -24,6 +24,7 @@ from ..carrying import push as push_store
 from ..carrying import refuse_before_recovery, touched
 from ..console import Console
 from ..flags import LockTimeout, StateFile
+from ..outlet import outlive_output
 from ..stores import open_store, seconds_of
 from ..workspace import lock_info, new_run_id, open_journal, read_log
 
@@ -103,6 +104,7 @@ def pull(
             raise UsageError(f"{store.backend.location}: there is no state yet")
         Console.standard().out(encode(found).decode().rstrip("\n"))
         return
+    outlive_output()
     target = open_store(out)
     pulled = pull_store(store, target, clock, seconds_of(lock_timeout, "--lock-timeout"))
     Console.standard().out(
@@ -123,6 +125,7 @@ def push(
 
     To move to an object store, or to put a backup back.
     """
+    outlive_output()
     source, target = open_store(file), open_store(state)
     timeout = seconds_of(lock_timeout, "--lock-timeout")
     pushed = push_store(source, target, SystemClock(), timeout, force=force)
@@ -136,6 +139,7 @@ def _edit(
     command: str, state_file: str | None, lock_timeout: str, change: Callable[[State], State]
 ) -> None:
     """Edit under the lock; the log records it before the state holds it."""
+    outlive_output()
     store, clock, run = open_store(state_file), SystemClock(), new_run_id()
     timeout = seconds_of(lock_timeout, "--lock-timeout")
     info = lock_info(run, command, timestamp(clock.now()))
@@ -161,7 +165,7 @@ def _edit(
 def row_lines(row: Row) -> Iterator[str]:
     """One row as people read it: its owner, what it is, and its attributes."""
     yield f"# {inline(', '.join(row.owners))}"
-    yield f"{row.identity.kind} {inline(row.identity.key)} ({row.identity.instance})"
+    yield inline(f"{row.identity.kind} {row.identity.key} ({row.identity.instance})")
     about = {"id": row.incarnation, "protected": row.protected, "owner": row.owner}
     about["secret version"] = row.secret_version
     labels = {"labels": row.labels} if row.labels else {}

@@ -6,5 +6,5 @@ resource "kafka_topic" "orders" {
   name               = "orders"
   partitions         = 3
   replication_factor = 3
-  config             = { "retention.mss" = "1", "cleanup.policy" = "shred", "message.format.version" = "2.8" }
+  config             = { "frobnicate" = "1", "cleanup.policy" = "shred", "message.format.version" = "2.8" }
 }

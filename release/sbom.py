@@ -1,0 +1,130 @@
+"""A bill of materials in CycloneDX 1.6 (JSON): what is installed with kafkaform, and which jars it
+downloads, each with its hashes and licence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, metadata, requires
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from kafkaform.cli.fleetjars import DELTA
+from kafkaform.sandbox.jars import Jar, pinned
+
+from .lock import project, read_lock
+
+Data = dict[str, Any]
+
+
+def bill(lock: str) -> Data:
+    """The document, equal for equal inputs: it has neither a time nor a number of its own."""
+    packages = read_lock(lock)
+    own = project()
+    root = _purl("pypi", str(own["name"]), str(own["version"]))
+    parts = [_package(name, *found) for name, found in sorted(packages.items())]
+    jars = [_jar(jar) for jar in _jars()]
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {
+            "component": {
+                "type": "application",
+                "bom-ref": root,
+                "name": own["name"],
+                "version": own["version"],
+                "purl": root,
+                "licenses": [{"expression": own["license"]}],
+            }
+        },
+        "components": [part for part in parts if part["bom-ref"] != root] + jars,
+        "dependencies": list(_dependencies(packages, str(own["name"]), root, jars)),
+    }
+
+
+def text(lock: str) -> str:
+    return json.dumps(bill(lock), indent=1, sort_keys=True) + "\n"
+
+
+def _package(name: str, version: str, hashes: Iterable[str]) -> Data:
+    purl = _purl("pypi", name, version)
+    found: Data = {"type": "library", "bom-ref": purl, "name": name, "version": version}
+    found["purl"] = purl
+    found["licenses"] = [_license(name)]
+    # Each release has a file for each platform: which one is installed, the platform decides.
+    found["externalReferences"] = [
+        {
+            "type": "distribution",
+            "url": purl,
+            "hashes": [{"alg": "SHA-256", "content": one} for one in sorted(hashes)],
+        }
+    ]
+    return found
+
+
+def _license(name: str) -> Data:
+    """As the installed package says it: an expression of SPDX, or a name."""
+    try:
+        about = metadata(name)
+    except PackageNotFoundError:
+        return {"license": {"name": "see the package"}}
+    if about.get("License-Expression"):
+        return {"expression": about["License-Expression"]}
+    told = [c for c in about.get_all("Classifier", []) if c.startswith("License ::")]
+    short = (about.get("License") or "").strip().splitlines()
+    return {"license": {"name": told[0].split(" :: ")[-1] if told else (short or ["unknown"])[0]}}
+
+
+def _jars() -> tuple[Jar, ...]:
+    return (*pinned(), *DELTA)
+
+
+def _jar(jar: Jar) -> Data:
+    """Jars are those of Kafka's distribution and of Delta Lake: NOTICE and their own files say
+    their licences."""
+    purl = f"pkg:maven/{jar.group}/{jar.artifact}@{jar.version}"
+    purl += f"?classifier={jar.classifier}" if jar.classifier else ""
+    return {
+        "type": "library",
+        "bom-ref": purl,
+        "group": jar.group,
+        "name": jar.artifact,
+        "version": jar.version,
+        "purl": purl,
+        "scope": "optional",
+        "hashes": [{"alg": "SHA-256", "content": jar.sha256}],
+        "licenses": [{"license": {"name": "see META-INF of the jar"}}],
+    }
+
+
+def _dependencies(
+    packages: Mapping[str, object], own: str, root: str, jars: Iterable[Data]
+) -> Iterator[Data]:
+    refs = {name: _purl("pypi", name, found[0]) for name, found in packages.items()}  # type: ignore[index]
+    needed = [str(one) for one in project()["dependencies"]]  # type: ignore[attr-defined]
+    direct = {canonicalize_name(Requirement(one).name) for one in needed}
+    yield {
+        "ref": root,
+        "dependsOn": sorted({refs[n] for n in direct} | {jar["bom-ref"] for jar in jars}),
+    }
+    for name in sorted(packages):
+        if refs[name] != root:
+            yield {"ref": refs[name], "dependsOn": sorted(_needed(name, refs))}
+
+
+def _needed(name: str, refs: Mapping[str, str]) -> Iterator[str]:
+    try:
+        wanted = map(Requirement, requires(name) or ())
+    except PackageNotFoundError:
+        return
+    for one in wanted:
+        key = canonicalize_name(one.name)
+        if key in refs and (one.marker is None or one.marker.evaluate({"extra": ""})):
+            yield refs[key]
+
+
+def _purl(kind: str, name: str, version: str) -> str:
+    return f"pkg:{kind}/{canonicalize_name(name)}@{version}"

@@ -1,0 +1,121 @@
+"""Files that somebody edited and sealed again: each member in turn becomes what it must not be."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kafkaform.provider.registry import Registry
+from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
+
+CONFIGURATION = """
+provider "kafka" { bootstrap_servers = ["localhost:9092"] }
+resource "kafka_topic" "a" {
+  name       = "a"
+  partitions = 2
+  config     = { "retention.ms" = "1000" }
+  owner      = "shop"
+  labels     = { team = "shop" }
+}
+resource "kafka_topic" "b" {
+  for_each   = toset(["x"])
+  name       = "b.${each.key}"
+  partitions = 1
+  depends_on = [kafka_topic.a]
+}
+resource "kafka_quota" "q" {
+  client_id = "c"
+  config    = { producer_byte_rate = 1000 }
+}
+resource "kafka_user_scram_credential" "u" {
+  username            = "u"
+  scram_mechanism     = "SCRAM-SHA-256"
+  password            = secret_env("EDITED_PASSWORD")
+  password_wo_version = 1
+}
+resource "kafka_broker_config" "one" {
+  broker_id = 1
+  config    = { "log.cleaner.threads" = "2" }
+}
+output "url" { value = "x" }
+output "all" { value = { a = [1, 2.5, true, null] } }
+"""
+
+WRONG: tuple[Any, ...] = (
+    *(None, True, -1, 0, 7, 1.5, 10**400, "", "x", "\ud800", "\u0000", "a\nb", [], [None], [1]),
+    *(["x"], [[]], {}, {"x": None}, {"x": 1}, {"": ""}, {"$secret": "env:X"}, {"$secret": "x"}),
+    {"$secret": ""},
+)
+"""What any member is made to be."""
+
+
+def simulate(monkeypatch: pytest.MonkeyPatch, cluster: SimulatedCluster) -> None:
+    """Every command of this process finds this cluster."""
+    monkeypatch.setenv("EDITED_PASSWORD", "pw-of-nobody")
+    monkeypatch.setattr(Registry, "load", lambda self, name: MemoryProvider(cluster))
+
+
+def edits(data: Any) -> Iterator[tuple[str, Any]]:
+    """What was done to the data, and the data after it: each member at every level is made
+    something else, left out, or given company."""
+    for path in _paths(data):
+        where = ".".join(map(str, path)) or "all"
+        for value in WRONG:
+            yield f"{where} = {json.dumps(value)[:30]}", _with(data, path, value)
+        if path:
+            yield f"{where} left out", _without(data, path)
+        found = _at(data, path)
+        if isinstance(found, dict):
+            yield f"{where} with an unknown member", _with(data, path, {**found, "unknown": 1})
+        if isinstance(found, list) and found:
+            yield f"{where} with its first twice", _with(data, path, [*found, found[0]])
+            yield f"{where} turned round", _with(data, path, found[::-1])
+        yield f"{where} inside of a list", _with(data, path, [found])
+        yield f"{where} inside of itself", _with(data, path, {"x": found})
+
+
+def _paths(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    if isinstance(data, dict):
+        for name, inner in data.items():
+            yield from _paths(inner, (*path, name))
+    elif isinstance(data, list):
+        for number, inner in enumerate(data):
+            yield from _paths(inner, (*path, number))
+
+
+def _at(data: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        data = data[step]
+    return data
+
+
+def _with(data: Any, path: tuple[Any, ...], value: Any) -> Any:
+    if not path:
+        return value
+    made = copy.deepcopy(data)
+    _at(made, path[:-1])[path[-1]] = value
+    return made
+
+
+def _without(data: Any, path: tuple[Any, ...]) -> Any:
+    made = copy.deepcopy(data)
+    del _at(made, path[:-1])[path[-1]]
+    return made
+
+
+def sealed_state(data: Any) -> bytes:
+    """The bytes of a state with a checksum that fits, whatever it says."""
+    if not isinstance(data, dict):
+        return json.dumps(data).encode()
+    members = {name: json.dumps(data[name], sort_keys=True) for name in sorted(data)}
+    members.pop("checksum", None)
+    lines = [f"{json.dumps(name)}:{text}" for name, text in members.items()]
+    first, rest = f"{{\n{lines[0]},\n" if lines else "{\n", ",\n".join(lines[1:]) + "\n}\n"
+    checksum = hashlib.sha256(f"{first}{rest}".encode()).hexdigest()
+    return f'{first}"checksum":"{checksum}",\n{rest}'.encode()
