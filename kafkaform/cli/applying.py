@@ -12,14 +12,10 @@ from functools import partial
 from .. import __version__
 from ..apply.execute import Run, execute
 from ..apply.freshness import refuse_if_stale, refuse_unproven_removals
-from ..apply.judge import untellable
 from ..apply.ledger import Ledger
-from ..apply.owed import Owed, give_up
 from ..apply.preflight import checked, refuse
-from ..apply.recover import World, recover
-from ..apply.report import Report, Result, Work
+from ..apply.report import Report, Work
 from ..apply.secrets import in_plan, refuse_exposed, resolve
-from ..apply.settle import patience
 from ..apply.stop import Stop, listening
 from ..apply.verify import verify
 from ..audit.event import (
@@ -32,9 +28,7 @@ from ..audit.event import (
     validate_body,
     verify_body,
 )
-from ..audit.index import Index
 from ..core.change import Change, Outcome, OutcomeStatus, Verdict
-from ..core.clock import Clock
 from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostics
 from ..core.errors import (
@@ -43,25 +37,22 @@ from ..core.errors import (
     KafkaformError,
     Locked,
     OtherCluster,
-    OutcomeUnknown,
     PlanRefused,
 )
 from ..core.progress import Message
 from ..core.resource import InstanceWorld
 from ..core.value import FrozenMap
-from ..plan.approval import RULE, change_digest
+from ..plan.approval import change_digest
 from ..plan.build import reviewed
-from ..plan.codec import from_data, to_data
-from ..plan.model import Mode, Plan
+from ..plan.codec import to_data
+from ..plan.model import Plan
 from ..plan.observe import Look
-from ..provider.contract import Session
-from ..render.text import count
-from ..state.backend import Lease
 from ..state.edit import with_outputs
-from .choosing import choose, refuse_old_token, resumed
+from .choosing import choose, refuse_old_token
 from .configuration import recorded_outputs
 from .outlet import outlive_output
 from .planning import refuse_if_blocked
+from .recovery import close_earlier_runs, wait_for_the_run_before
 from .scene import Applied, Ask, Chosen, Scene, Screen
 from .signals import Unsent, tell_finishing, unsent
 from .workspace import (
@@ -76,11 +67,8 @@ from .workspace import (
     open_journal,
     read_log,
     refuse_lost_state,
-    refuse_moved_on,
 )
 
-NAMED = 5
-"""How many objects an error names."""
 AGAIN = "Run the same command again."
 RECOVERING = (
     "interrupted while finding out what earlier runs left open; what was found is recorded, and "
@@ -113,8 +101,8 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
         ledger = Ledger(space.backend, journal, state, loaded.version, owed.open)
         with connected(space, state, found, ask.instance) as sessions:
             with unsent(RECOVERING, AGAIN):
-                _let_settle(lease, found, sessions, space.clock, screen)
-                found = _recovered(space, ask, found, ledger, sessions, screen, owed)
+                wait_for_the_run_before(lease, found, sessions, space.clock, screen)
+                found = close_earlier_runs(space, ask, found, ledger, sessions, screen, owed)
             scene = Scene(space, ask, screen, sessions, ledger, found, before.lineage, lease)
             return _apply(scene, mark)
 
@@ -124,71 +112,6 @@ def _tell_of_waiting(space: Workspace, ask: Ask, screen: Screen) -> None:
     holder = space.backend.holder() if ask.lock_timeout > 0 else None
     if holder is not None:
         screen.progress(Message(f"Waiting up to {ask.lock_timeout:g} s for the lock of {holder}"))
-
-
-def _let_settle(
-    lease: Lease, found: Index, sessions: Mapping[str, Session], clock: Clock, screen: Screen
-) -> None:
-    """Whoever lost the lock may have sent something at its last moment: wait until the brokers
-    have answered or given up."""
-    if lease.taken_over is None or not found.open_intents or not sessions:
-        return
-    longest = max(patience(session.facts) for session in sessions.values())
-    left = lease.taken_over + longest - clock.monotonic()
-    if left > 0:
-        text = f"Waiting {left:.0f} s for what the run before may still have under way"
-        screen.progress(Message(text))
-        clock.sleep(left)
-
-
-def _recovered(
-    space: Workspace,
-    ask: Ask,
-    found: Index,
-    ledger: Ledger,
-    sessions: Mapping[str, Session],
-    screen: Screen,
-    owed: Owed,
-) -> Index:
-    """Close what earlier runs left open; the index of the log after that."""
-    if not (found.open_intents or found.unsaved or found.obligations):
-        return found
-    wished = () if ask.options.mode is Mode.DESTROY else space.desired.declared
-    declared = {item.identity: item for item in wished}
-    again = resumed(ask, found)
-    world = World(sessions, space.types, declared, space.clock, screen.progress, again)
-    recovered = recover(found, ledger, world)
-    ledger.discharge(give_up(owed.never_sent))
-    screen.recovered(recovered)
-    _tell(screen, recovered.work)
-    if recovered.open:
-        raise _unresolved(recovered.open, found, ask.command)
-    found = read_log(space.sink, ledger.state)
-    refuse_moved_on(ledger.journal, found)
-    return found
-
-
-def _unresolved(left: Sequence[Result], found: Index, command: str) -> OutcomeUnknown:
-    """What nobody could find out, and what the user can do about it. command: that runs."""
-    hidden = [result for result in left if untellable(result.change, result.step)]
-    if hidden != list(left) or found.open_run is None or found.open_run.plan is None:
-        return OutcomeUnknown(
-            f"{count(len(left), 'step')} of an earlier run cannot be read: {_some(left)}",
-            f"Make them readable (brokers, rights), then run {command} again. Nothing was sent.",
-        )
-    plan = from_data(Plan, found.open_run.plan)
-    again = f"Send the same once more with `kafkaform apply --expect {plan.token}`, or give"
-    return OutcomeUnknown(
-        f"an earlier run sent a secret, no answer came, and nobody can read whether it arrived: "
-        f"{_some(left)}",
-        f"{again if plan.rule == RULE else 'Give'} the secret another version. Nothing was sent.",
-    )
-
-
-def _some(results: Sequence[Result]) -> str:
-    named = ", ".join(result.change.address for result in results[:NAMED])
-    more = len(results) - NAMED
-    return f"{named} and {more:,} more" if more > 0 else named
 
 
 def _apply(scene: Scene, mark: Unsent) -> Applied:
