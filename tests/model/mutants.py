@@ -108,7 +108,7 @@ MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
     "what exists already was made by us": _error_36_is_success,
     "no patience": lambda: [(execute, "patience", lambda facts: 0.0), (settle, "patience", _never)],
     "no patience in recovery": lambda: [(recover, "patience", lambda facts: 0.0)],
-    "no recovery": lambda: [(applying, "_recovered", lambda space, ask, found, *_: found)],
+    "no recovery": lambda: [(applying, "close_earlier_runs", lambda space, ask, found, *_: found)],
     "what the log knows is not taken in": lambda: [
         (recover, "replay", lambda found, state: Replayed(state))
     ],
