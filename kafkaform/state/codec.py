@@ -197,9 +197,10 @@ def _is_output(value: Value) -> bool:
 
 
 def _has_secret(value: Value) -> bool:
-    parts = value.values() if isinstance(value, FrozenMap) else value
-    if isinstance(value, FrozenMap | tuple):
-        return any(map(_has_secret, parts))
+    if isinstance(value, FrozenMap):
+        return any(map(_has_secret, value.values()))
+    if isinstance(value, tuple):
+        return any(map(_has_secret, value))
     return isinstance(value, SecretRef)
 
 
