@@ -68,8 +68,9 @@ def gather(
         for name, block in blocks.items():
             if prefix + name in inputs.environ:
                 text = inputs.environ[prefix + name]
-                given = Given(prefix + name, header(block.block), text=text)
-                found.update(_readable(name, given, faults))
+                found.update(
+                    _readable(name, Given(prefix + name, header(block.block), text=text), faults)
+                )
     undeclared: list[Attribute] = []
     for file in tree.values:
         found.update(_from_file(file, blocks, faults, undeclared))
