@@ -18,7 +18,7 @@ from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import DryRunRefused
 from ..core.progress import Message, Progress, Report
-from ..core.resource import FaultClass
+from ..core.resource import Fault, FaultClass
 from ..plan.lower import lower, needs
 from ..plan.model import Plan, Wave
 from ..provider.contract import Session
@@ -71,11 +71,32 @@ def dry_run(
     verdicts: dict[str, Verdict] = {}
     if not batches:
         return verdicts
+    mute: dict[str, Fault] = {}
     for batch in batches:
-        verdicts.update(_asked(batch, sessions[batch.instance], report, clock, wait))
+        if (lost := mute.get(batch.instance)) is not None:
+            verdicts.update(_not_asked(batch, lost))
+            continue
+        told = _asked(batch, sessions[batch.instance], report, clock, wait)
+        verdicts.update(told)
+        faults = [v.fault for v in told.values() if v.fault and _is_lost(v.fault)]
+        if len(faults) == len(told):
+            mute[batch.instance] = faults[0]
         report(Progress("dry-run", "Dry run", len(verdicts), len(keep), "steps"))
     report(Progress("dry-run", "Dry run", len(verdicts), len(keep), "steps", finished=True))
     return verdicts
+
+
+def _is_lost(fault: Fault) -> bool:
+    return fault.kind is FaultClass.AMBIGUOUS
+
+
+def _not_asked(batch: Batch, lost: Fault) -> dict[str, Verdict]:
+    """Whoever did not answer a whole batch is not asked about the next one: it would be waited for
+    as long, and what was not checked is not sent."""
+    fault = Fault(
+        "NOT_ASKED", f"not checked, because of {lost.message}", FaultClass.NOT_APPLIED, lost.where
+    )
+    return {step.id: Verdict(step.id, step.evidence, fault) for step in batch.steps}
 
 
 def examine(steps: Iterable[Step], sessions: Mapping[str, Session]) -> dict[str, Verdict]:

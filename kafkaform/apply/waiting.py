@@ -17,5 +17,7 @@ def say_silent(report: Report, nodes: Collection[str], seconds: float) -> None:
 
 def say_unclear(report: Report, steps: int, seconds: float) -> None:
     """Say that answers are missing, and how long the objects are read to learn what happened."""
+    if seconds < 1:
+        return
     what = "1 step" if steps == 1 else f"{steps:,} steps"
     report(Message(f"No answer came: reading for up to {seconds:.0f} s what became of {what}"))

@@ -9,9 +9,9 @@ import pytest
 from kafkaform.apply.again import Again
 from kafkaform.cli.scene import Ask
 from kafkaform.core.change import OutcomeStatus
-from kafkaform.core.errors import KafkaformError, PlanRefused, exit_code
+from kafkaform.core.errors import DryRunRefused, KafkaformError, PlanRefused, exit_code
 from kafkaform.plan.model import Options
-from kafkaform_providers.kafka.memory import not_sent, refused
+from kafkaform_providers.kafka.memory import not_sent, refused, swallowed
 from tests.model.engine import apply, desired, topic
 
 from .worlds import MS, between, built, statuses
@@ -83,3 +83,16 @@ def test_a_plan_that_is_refused_before_anything_was_sent_is_refused() -> None:
         apply(where, desired(topic("z", 1, MS)), gap=gap)
     assert isinstance(caught.value, PlanRefused) and exit_code(caught.value) == 4
     assert caught.value.advice == "Run `kafkaform apply` again: it makes a new plan."
+
+
+def test_whoever_does_not_answer_a_dry_run_is_asked_once() -> None:
+    """Each further request would be waited for as long; nothing that was not checked is sent."""
+    where = built(desired(topic("z"), topic("y")))
+    where.cluster.faults.schedule(swallowed(), "CreateTopics:validate")
+    before = where.cluster.requests.copy()
+    with pytest.raises(DryRunRefused) as caught:
+        apply(where, desired(topic("z", 1, MS), topic("y", 2), topic("a")))
+    asked = where.cluster.requests - before
+    assert [api for api in asked if api.endswith(":validate")] == ["CreateTopics:validate"]
+    told = [item.detail for item in caught.value.diagnostics]
+    assert len(told) == 3 and sum("not checked, because of no answer" in text for text in told) == 2
