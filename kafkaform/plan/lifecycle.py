@@ -25,7 +25,6 @@ from ..core.resource import (
     Facts,
     Failed,
     Hidden,
-    Lifecycle,
     Observed,
     Pending,
     Reading,
@@ -229,14 +228,17 @@ def _update(
 ) -> Change:
     row, item = claim.row, claim.declared[0]
     paths += _bookkeeping(row, item)
-    drift = _drift(row, before, after, kind, item.lifecycle)
+    drift = _drift(row, before, after, kind, item)
     row_before = ownership(row)
     row_after = _row_after(claim, kind, facts, adopted=False)
     said = any(d.lifecycle.prevent_destroy is not None for d in claim.declared)
     if not paths and not said and row_before.protected == "default":
         # The provider's protection setting concerns rows that are made or changed under it.
         row_after = replace(row_after, protected="default")
-    changed = bool(paths) or row_after != row_before
+    # What others share is ours only as far as an approved change says so.
+    wanted = flatten(after) if kind.left else {}
+    taken = [".".join(c.path) for c in drift if c.before is None and wanted.get(c.path) == c.after]
+    changed = bool(paths or taken) or row_after != row_before
     return Change(
         claim.identity,
         claim.address,
@@ -248,6 +250,9 @@ def _update(
         incarnation=live.incarnation,
         row_before=row_before,
         row_after=row_after,
+        notes=tuple(
+            f"{name} is set already; from now on it belongs to this block" for name in taken
+        ),
     )
 
 
@@ -348,15 +353,21 @@ def _drift(
     before: FrozenMap,
     after: FrozenMap,
     kind: ResourceType,
-    lifecycle: Lifecycle,
+    item: Declared,
 ) -> tuple[PathChange, ...]:
     """Recorded against live, without what is ignored and what the target leaves alone."""
     if row is None or agrees(row.attributes, before):
         return ()
-    wanted = flatten(after)
+    wanted, said = flatten(after), flatten(item.attributes)
+
+    def is_left_alone(change: PathChange) -> bool:
+        """Somebody's addition, which the declaration does not speak of and the target keeps. One
+        that it does speak of has to be recorded, or nobody would ever remove it."""
+        added = change.before is None and wanted.get(change.path) == change.after
+        return added and change.path not in said
+
     return tuple(
         change
         for change in compare(row.attributes, managed(before, row.attributes), schema=kind.schema)
-        if not ignored(change.path, lifecycle)
-        and not (change.before is None and wanted.get(change.path) == change.after)
+        if not ignored(change.path, item.lifecycle) and not is_left_alone(change)
     )

@@ -94,6 +94,43 @@ def test_only_what_is_ours_goes(
     assert not town.plan().changes
 
 
+def test_what_was_there_before_it_was_declared_is_taken_over_by_a_change(town: Simulated) -> None:
+    """Somebody sets a config, then the block declares it just so: nothing is sent, but an approved
+    change takes it over. From then on it is recorded, and goes with the rest."""
+    kind, key = "kafka_cluster_config", "default"
+    block = {"config": OURS, "config_mode": "additive"}
+    declare(town, {kind: {"x": block}})
+    town.apply()
+    others_set(town, kind, {"config": {**OURS, **THEIRS}})
+    declare(town, {kind: {"x": {**block, "config": {**OURS, **THEIRS}}}})
+    [change] = town.plan().changes
+    assert (change.action, change.steps, change.paths) == (Action.UPDATE, (), ())
+    assert "log.cleaner.threads is set already" in change.notes[0]
+    town.apply()
+    assert set(recorded(town, kind, key) or ()) == {*OURS, *THEIRS}
+    assert not town.plan().changes
+    declare(town, {})
+    town.apply()
+    assert live(town, kind, key) is None
+
+
+def test_a_topics_config_that_was_there_before_it_was_declared_is_recorded(town: Simulated) -> None:
+    """A topic is ours as a whole, so the state follows without a change to approve."""
+    declare(town, {})
+    town.apply()
+    town.where.cluster.outside.alter("t0", {"retention.ms": "7"})
+    with_it = {"kafka_topic": {"t": {**TOPIC["kafka_topic"]["t"], "config": {"retention.ms": "7"}}}}
+    declare(town, with_it)
+    [change] = town.plan().changes
+    assert (change.action, [item.path for item in change.drift]) == (
+        Action.NOOP,
+        [("config", "retention.ms")],
+    )
+    town.apply()
+    assert recorded(town, "kafka_topic", "t0") == {"retention.ms": "7"}
+    assert not town.plan().changes
+
+
 def test_all_of_it_goes_if_nobody_added_to_it(town: Simulated) -> None:
     """Then it is a deletion like any other."""
     declare(town, {"kafka_cluster_config": {"x": {"config": OURS}}})

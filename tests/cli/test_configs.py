@@ -127,3 +127,16 @@ resource "kafka_client_metrics" "m" {{
         if level["wins"]
     )
     assert wins["source"] == "DEFAULT_CONFIG"
+
+
+def test_a_setting_that_stops_producers_is_drift_and_goes(folder: Folder) -> None:
+    """Somebody sets `min.insync.replicas = 3` on a topic with one replica, so that nobody can
+    write with acks=all: the next plan shows it, and an apply takes it away."""
+    folder.declare("t")
+    folder.done("apply", "--auto-approve")
+    folder.alter("t", "min.insync.replicas", "3")
+    said = folder.done("plan").text
+    assert '- "min.insync.replicas" = "3"' in said and "1 to change" in said
+    folder.done("apply", "--auto-approve")
+    folder.until(lambda: folder.config("t")["min.insync.replicas"] == "1")
+    assert "No changes." in folder.done("plan").out
