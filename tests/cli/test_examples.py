@@ -84,7 +84,9 @@ def test_two_clusters_by_alias(tmp_path: Path, eu: Sandbox, us: Sandbox) -> None
         "retention.ms"
     ]  # fmt: skip
     example.env |= {"KF_VAR_us": eu.bootstrap, "KAFKA_US_PASSWORD": eu.admin_password}
-    assert "this state belongs to cluster" in example.run("plan", expect=4)
+    assert "are the same cluster" in example.run("plan", expect=1)
+    example.env |= {"KF_VAR_eu": us.bootstrap, "KAFKA_EU_PASSWORD": us.admin_password}
+    assert "cluster" in example.run("plan", expect=4)
 
 
 def test_a_terraform_folder_is_taken_over(tmp_path: Path, eu: Sandbox) -> None:

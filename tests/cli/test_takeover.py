@@ -35,7 +35,6 @@ def inherited(folder: Folder) -> Iterator[Folder]:
     shutil.copytree(SOURCE, folder.path, dirs_exist_ok=True)
     given = {
         "brokers": [folder.broker.bootstrap],
-        "kafka_password": folder.broker.admin_password,
         "checkout_password": PASSWORDS["checkout"],
         "service_passwords": {
             "reporting": PASSWORDS["reporting"],

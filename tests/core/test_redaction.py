@@ -78,8 +78,8 @@ def test_the_beginning_of_a_secret_that_was_cut() -> None:
     """Long texts are cut before they get here, so the rest cannot be compared."""
     secret = "s3cr3t-" * 200
     cut = message(f"bad value {secret}")
-    assert known(secret).clean(cut) == f"bad value {MASK}…"
-    assert known(secret).clean(json.dumps(cut)) == f'"bad value {MASK}\\u2026"'
+    assert known(secret).clean(cut).startswith(f"bad value {MASK}… (1,410 characters")
+    assert known(secret).clean(json.dumps(cut)).startswith(f'"bad value {MASK}\\u2026 (1,410')
     assert known(secret).clean("s3cr3t-s3cr3t is half of it") == "s3cr3t-s3cr3t is half of it"
 
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 
+from kafkaform.audit.event import Record
+
 from . import promises, traced
 from .lanes import APPLY, KILLED, Lane, Point, Tally
+from .promises import Before
 from .struck import AFTER, BEFORE, HALF, PAYLOADS, Strike
 
 NETWORK = ("send", "sendall")
+SHIFTS = (0, -1, 1, -2, 2, -3, 3, -4, 4)
 CUT_STEP = 10
 """Bytes between two places where a record is torn."""
 
@@ -54,6 +58,20 @@ def firsts(calls: Sequence[str], random: Random, count: int) -> list[Strike]:
     size = max(1, len(sends) // count)
     parts = [sends[start : start + size] for start in range(0, len(sends), size)][:count]
     return [Strike(random.choice(part), AFTER) for part in parts]
+
+
+def die_where(
+    lane: Lane, moments: Iterable[Strike], holds: Callable[[Sequence[Record]], bool]
+) -> Before:
+    """An apply that dies and leaves a log of which this holds; what was there before it. How many
+    requests come before a moment differs from run to run, so one is tried after the other."""
+    for moment in moments:
+        before = lane.declare()
+        ended = lane.run(APPLY, moment)
+        if ended.code == KILLED and holds(promises.records_of(lane.folder)):
+            return before
+        assert not tuple(lane.faults(before))
+    raise AssertionError("no run died where it was meant to")
 
 
 def strike(lane: Lane, point: Point, tally: Tally) -> bool:
@@ -97,12 +115,11 @@ def torn_outcome(lane: Lane, calls: Sequence[str]) -> Torn:
         for number, pair in enumerate(pairwise(calls), start=1)
         if pair == ("write", "fsync") and calls[number + 1] not in ("unlink", "link")
     ]
-    before = lane.declare()
     outcome = appends[-3]  # then come the record of the last look and that of the run's end
-    assert lane.run(APPLY, Strike(outcome + 2, BEFORE)).code == KILLED
+    moments = [Strike(outcome + 2 + shift, BEFORE) for shift in SHIFTS]
+    before = die_where(lane, moments, lambda records: records[-1].kind == "outcome")
     kept = lane.folder.with_name(f"{lane.folder.name}-kept")
     shutil.copytree(lane.folder, kept)
-    assert promises.records_of(kept)[-1].kind == "outcome"
     assert not tuple(lane.faults(before))
     return Torn(kept, len((kept / promises.LOG).read_bytes().splitlines()[-1]))
 

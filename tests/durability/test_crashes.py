@@ -24,7 +24,7 @@ from .struck import AFTER, BEFORE, HALF
 
 pytestmark = pytest.mark.timeout(600)
 SEED = int(os.environ.get("KAFKAFORM_CRASH_SEED", "20260101"))
-LANES, RECOVERIES, CUTS = 3, 3, 2
+LANES, RECOVERIES, CUTS, MOMENTS = 3, 3, 2, 8
 OUTSIDE = (("fsync", 20), ("sendto", 70))
 KINDS = {
     *((BEFORE, call) for call in ("ftruncate", "posix_fallocate", "fsync", "unlink", "link")),
@@ -86,10 +86,8 @@ def test_the_owner_of_another_boot(over: list[Lane], calls: tuple[str, ...]) -> 
     """The lock of a run that died with its machine names a process that is somebody else's now:
     the next run takes it, and recovers."""
     lane = over[0]
-    before = lane.declare()
-    (middle,) = crashes.firsts(calls, Random(SEED), 1)
-    assert lane.run(APPLY, middle).code == KILLED
-    assert promises.open_intents(promises.records_of(lane.folder))
+    moments = crashes.firsts(calls, Random(SEED), MOMENTS)
+    before = crashes.die_where(lane, moments, lambda records: bool(promises.open_intents(records)))
     owner = LockInfo(
         "0123456789ab", "ci", "before-the-reboot", os.getpid(), "2026-01-01T00:00:00Z", "apply"
     )

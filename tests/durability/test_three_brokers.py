@@ -141,12 +141,12 @@ QUICK = 100.0
 one of them."""
 
 
-def topics_of(number: int) -> str:
+def topics_of(who: str, number: int) -> str:
     """Topics on all three brokers, one of which goes in the next round."""
     destroy = "lifecycle {\n    destroy = true\n  }"
     gone = f"removed {{\n  from = kafka_topic.r{number - 1}\n  {destroy}\n}}"
     made = (
-        f'resource "kafka_topic" "{label}" {{\n  name = "dead-{label}"\n  partitions = 2\n'
+        f'resource "kafka_topic" "{label}" {{\n  name = "dead-{who}-{label}"\n  partitions = 2\n'
         f'  config = {{ "retention.ms" = "{3600000 + number}" }}\n}}'
         for label in ("stay", f"r{number}")
     )
@@ -159,9 +159,9 @@ def test_a_broker_that_just_died_costs_seconds(brokers: Brokers, tmp_path: Path,
     for what it shows; nobody waits for the operation timeout, and a log says what is waited for.
     Every session opens, whichever broker is called the controller."""
     folder = Folder(tmp_path, brokers.servers, brokers.box.admin_password, "120s")
-    folder.write(topics_of(0))
+    folder.write(topics_of(who, 0))
     assert folder.apply().code == 0
-    folder.write(topics_of(1))
+    folder.write(topics_of(who, 1))
     brokers.kill(brokers.controller() if who == "controller" else brokers.plain())
     begun = time.monotonic()
     ended = folder.apply()

@@ -18,7 +18,7 @@ from kafkaform.core.errors import ConfigurationError
 from kafkaform_providers.kafka.session import open_session
 from kafkaform_providers.kafka.settings import Settings
 from tests.kafka.cluster import login
-from tests.kafka.quota_user import PASSWORD, account
+from tests.kafka.quota_user import account
 from tests.proof.cluster import HELD, own_sandbox
 from tests.proof.folder import Ended, Folder, finish
 
@@ -26,7 +26,7 @@ from . import promises, truth
 from .gate import SECONDS, Gate, gated
 from .lanes import APPLY, PARTIAL, UNKNOWN
 from .promises import Before
-from .test_changed_midway import PROVIDER, REFUSED, RUNNER, WRITING, said
+from .test_changed_midway import PASSWORD, PROVIDER, REFUSED, RUNNER, WRITING, said
 
 pytestmark = pytest.mark.timeout(600)
 USER = "both"
@@ -131,7 +131,7 @@ def two() -> Iterator[Two]:
             stack.enter_context(own_sandbox(f"{name}-b", config=HELD)),
         )
         for box in boxes:
-            stack.enter_context(account(box, USER))
+            stack.enter_context(account(box, USER, password=PASSWORD))
         clients = tuple(
             stack.enter_context(truth.looking(box.bootstrap, box.admin_password)) for box in boxes
         )

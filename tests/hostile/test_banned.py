@@ -25,6 +25,7 @@ CALLS = frozenset(
 )
 ALLOWED = {
     ("kafkaform/core/dataclass.py", "exec"): "makes the methods of our own classes",
+    ("kafkaform/cli/signals.py", "ctypes"): "asks Linux to end a child with its parent (prctl)",
 }
 
 

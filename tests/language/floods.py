@@ -40,7 +40,7 @@ CHAINS: Mapping[str, Attack] = {
     "resources": (
         main(
             PROVIDER
-            + numbered(topic('name = "${kafka_topic.t>.name}-"', "t#"), 2_000)
+            + numbered(topic('name = "#-${substr(kafka_topic.t>.name, 0, 9)}"', "t#"), 2_000)
             + topic('name = "x"', "t2000")
         ),
         "",
@@ -148,7 +148,7 @@ FLOODS: Mapping[str, tuple[Mapping[str, str | bytes], int]] = {
             PROVIDER
             + f'locals {{\n  long = "{"k" * 10_000}"\n}}\n'
             + topic(
-                'for_each = { for i in range(3000) : "${local.long}${i}" => i }\nname = each.key\n'
+                'for_each = { for i in range(3000) : "${local.long}${i}" => i }\nname = "t${each.value}"\n'
                 'partitions = "x"'
             )
         ),

@@ -148,7 +148,7 @@ def _checkout(forge: Forge, step: Any, clone: Path, commit: str, run: str) -> No
     assert step["with"]["persist-credentials"] is False
     if "path" in step["with"]:
         assert step["with"]["ref"] == TARGET
-        forge.clone("main", clone / step["with"]["path"])
+        forge.clone("origin/main", clone / step["with"]["path"])
         return
     shutil.rmtree(clone)
     forge.clone(commit, clone)

@@ -53,6 +53,7 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "audit show": (),
     "audit verify": (),
     "audit head": (),
+    "audit mend": (),
     "audit export": ("--csv",),
     "audit publish": ("--to-topic=audit",),
     # A sandbox has passwords of its own and knows none of the user's; none is started here.

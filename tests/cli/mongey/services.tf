@@ -16,7 +16,7 @@ module "service" {
 
   providers = {
     kafka          = kafka
-    kafka.security = kafka.security
+    kafka.security = kafka
   }
 
   name       = "${var.environment}-${each.key}"

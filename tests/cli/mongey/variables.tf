@@ -2,11 +2,6 @@ variable "brokers" {
   type = list(string)
 }
 
-variable "kafka_password" {
-  type      = string
-  sensitive = true
-}
-
 variable "checkout_password" {
   type      = string
   sensitive = true
