@@ -50,7 +50,7 @@ def test_no_answer_breaks_a_reading(broker: Any, proxy: Proxy) -> None:
 def test_an_answer_without_sense_is_not_waited_for(broker: Any, proxy: Proxy) -> None:
     """An answer that cannot be decoded is lost when it comes, not when the time is over."""
     session = connect(broker, "admin", servers=(proxy.bootstrap,))
-    proxy.arm(*[Fault("DescribeAcls", "garbage")] * 3)  # a read is tried again
+    proxy.arm(Fault("DescribeAcls", "garbage", times=3))  # a read is tried again
     with pytest.raises(AnswerLost, match="makes no sense") as lost:
         describe_acls(session.context.wire, 60.0)
     assert not lost.value.timed_out
