@@ -148,7 +148,8 @@ FLOODS: Mapping[str, tuple[Mapping[str, str | bytes], int]] = {
             PROVIDER
             + f'locals {{\n  long = "{"k" * 10_000}"\n}}\n'
             + topic(
-                'for_each = { for i in range(3000) : "${local.long}${i}" => i }\nname = "t${each.value}"\n'
+                'for_each = { for i in range(3000) : "${local.long}${i}" => i }\n'
+                'name = "t${each.value}"\n'
                 'partitions = "x"'
             )
         ),
