@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # stub
     AdminClient,
-    ClusterMetadata,
     OffsetSpec,
 )
 
@@ -46,6 +45,9 @@ SETTLED = 2.0
 _FIGURES = 5.0
 """Seconds for a question whose answer only illustrates a plan: what a broker that died would tell
 is waited for in vain."""
+
+_CONTROLLER = 2.0
+"""Seconds for what the controller answers at once, if it lives."""
 
 _TIME_TO_LOOK = 5.0
 """Seconds after which nobody wants to wait for a closer look as well."""
@@ -200,16 +202,22 @@ def open_native(settings: Settings, tokens: Tokens | None = None) -> Native:
     raise connect_error(settings, causes.first(), found)
 
 
-def _ask(client: AdminClient) -> Future[ClusterMetadata]:
-    """What the first broker that takes the connection says of the cluster. The client's
-    `describe_cluster` is no such question: it goes to the controller, and a broker calls any other
-    one that, for some seconds also one that died. No topic can have this name, so that none is
-    listed, and none is made."""
-    answer: Future[ClusterMetadata] = Future()
+def _ask(client: AdminClient) -> Future[Any]:
+    """What the cluster says of itself: its id is `cluster_id`.
+
+    The client asks the controller, or whom a broker calls so, for some seconds also one that died.
+    Then the first broker that takes the connection is asked for a topic, which none can be called.
+    Only then: the client looks for such a topic again and again, and a changed answer to that has
+    crashed librdkafka.
+    """
+    answer: Future[Any] = Future()
 
     def ask() -> None:
+        first = client.describe_cluster(request_timeout=_CONTROLLER)
         try:
-            answer.set_result(client.list_topics("?", timeout=PATIENCE))
+            answer.set_result(
+                _settled(first, _CONTROLLER) or client.list_topics("?", timeout=PATIENCE)
+            )
         except KafkaException as error:
             answer.set_exception(error)
 
