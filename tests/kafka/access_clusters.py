@@ -57,12 +57,13 @@ from .probes import (
     list_tokens,
     make_token,
     random_acls,
+    random_writers,
     sights,
     told,
 )
 
-SIZES = (40, 12, 120, 4, 0)
-"""How many ACLs there are at a time."""
+SIZES = (40, 12, -8, 120, -3, 4, 0)
+"""How many ACLs there are at a time; less than none: so many, all about Write on topics."""
 PATIENCE = 10.0
 MEMORY = "/dev/shm"
 TOPICS = ("a", "abc")
@@ -228,7 +229,9 @@ class Compared:
 def compare(cluster: Cluster, chance: random.Random) -> Iterator[Compared]:
     """One random set of ACLs after the other, without end."""
     for size in cycle(SIZES):
-        acls = random_acls(chance, size, tuple(cluster.tokens))
+        some = size >= 0
+        tokens = tuple(cluster.tokens)
+        acls = random_acls(chance, size, tokens) if some else random_writers(chance, -size)
         access = Access(index(acls), SUPER_USERS, cluster.open)
         settled(cluster, acls)
         found, wrong = agreed(cluster, access)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -104,6 +105,23 @@ def random_acls(chance: random.Random, count: int, tokens: Sequence[str] = ()) -
     """ACLs of every kind, dense enough to meet, to hide and to contradict each other. tokens: ids
     of those that there are."""
     return tuple({_acl(chance, tokens) for _ in range(count)})
+
+
+def random_writers(chance: random.Random, count: int) -> tuple[Acl, ...]:
+    """ACLs of Write on topics alone, as many DENYs as ALLOWs: whether somebody may write to any
+    topic hangs on a few of them."""
+    made = (replace(_acl(chance, ()), resource_type="Topic") for _ in range(count))
+    return tuple(
+        {
+            replace(
+                acl,
+                operation=chance.choice(("Write", "Write", "All")),
+                permission=chance.choice(("Allow", "Deny")),
+                resource_name=chance.choice(PATTERNS["Topic"]),
+            )
+            for acl in made
+        }
+    )
 
 
 KINDS = (

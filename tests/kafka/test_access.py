@@ -31,6 +31,8 @@ HOSTS = ("1.1.1.1", "2.2.2.2")
 OPERATIONS = (
     "All",
     "Read",
+    "Write",
+    "IdempotentWrite",
     "Create",
     "Delete",
     "Describe",
@@ -50,14 +52,40 @@ acls = st.builds(
     st.sampled_from(("Allow", "Allow", "Deny")),
     PLACES | st.just(("Cluster", CLUSTER, "Literal")),
 )
-many = st.lists(acls, max_size=12)
-questions = st.builds(
-    Question,
-    principal=st.sampled_from(("User:u", "User:v", "User:w", "Group:g")),
-    host=st.sampled_from(HOSTS),
-    operation=st.sampled_from(OPERATIONS[1:]),
-    resource_type=st.sampled_from(KINDS),
-    resource_name=NAMES,
+writes = st.builds(
+    lambda who, host, operation, permission, name, pattern: Acl(
+        who, host, operation, permission, "Topic", name, pattern
+    ),
+    st.sampled_from(WHO[:3]),
+    st.sampled_from(("*", *HOSTS)),
+    st.sampled_from(("All", "Write", "Write", "Read")),
+    st.sampled_from(("Allow", "Deny")),
+    st.sampled_from(("a", "ab", "abc", "b", "*", "hardcode", "h", "")),
+    st.sampled_from(("Literal", "Prefixed")),
+)
+many = st.lists(acls, max_size=12) | st.lists(writes, max_size=5)
+people = st.sampled_from(("User:u", "User:v", "User:w", "Group:g"))
+idempotent = st.builds(
+    lambda who, host: Question(who, host, "IdempotentWrite", "Cluster", CLUSTER),
+    people,
+    st.sampled_from(HOSTS),
+)
+tokens = st.builds(
+    lambda who, name: Question(who, HOSTS[0], "CreateTokens", "User", name),
+    people,
+    st.sampled_from(("User:u", "User:v")),
+)
+questions = (
+    st.builds(
+        Question,
+        principal=people,
+        host=st.sampled_from(HOSTS),
+        operation=st.sampled_from(OPERATIONS[1:]),
+        resource_type=st.sampled_from(KINDS),
+        resource_name=NAMES,
+    )
+    | idempotent
+    | tokens
 )
 supers = st.none() | st.frozensets(st.sampled_from(("User:u", "User:x")))
 rules = st.none() | st.booleans()
@@ -95,6 +123,11 @@ def naive(
 ) -> Verdict:
     """The authorizer as its documentation puts it, one ACL after the other; whoever creates or
     deletes a topic may do it by a right on the cluster too."""
+    if question.resource_type == "User" and question.principal == question.resource_name:
+        return Verdict.ALLOWED
+    idempotent = question.resource_type == "Cluster" and question.operation == "IdempotentWrite"
+    if idempotent and naive_writer(found, question, super_users, rule):
+        return Verdict.ALLOWED
     if question.resource_type == "Topic" and question.operation in ("Create", "Delete"):
         whole = replace(question, resource_type="Cluster", resource_name=CLUSTER)
         if naive(found, whole, super_users, rule) is Verdict.ALLOWED:
@@ -125,6 +158,36 @@ def naive(
             allowed |= same or one.operation in implied.get(question.operation, ())
     verdict = allowed if covered else rule
     return Verdict.ALLOWED if verdict and not denied else Verdict.DENIED
+
+
+def naive_writer(
+    found: Sequence[Acl], question: Question, super_users: frozenset[str], rule: bool
+) -> bool:
+    """Whether somebody may write to some topic, in the order in which brokers look for it."""
+    fixed = replace(question, operation="Write", resource_type="Topic", resource_name="hardcode")
+    if naive(found, fixed, super_users, rule) is Verdict.ALLOWED:
+        return True
+    mine = [
+        one
+        for one in found
+        if one.resource_type == "Topic"
+        and one.operation in ("All", "Write")
+        and one.principal in (question.principal, "User:*")
+        and one.host in ("*", question.host)
+    ]
+    denies = {(one.resource_name, one.pattern_type) for one in mine if one.permission == "Deny"}
+    allows = {(one.resource_name, one.pattern_type) for one in mine if one.permission == "Allow"}
+    if ("*", "Literal") in denies:
+        return False
+    if ("*", "Literal") in allows:
+        return True
+    for name, pattern in allows:
+        dominated = [one for one, kind in denies if one and kind == "Prefixed"]
+        if pattern == "Literal" and (name, "Literal") in denies:
+            continue
+        if not any(name.startswith(prefix) for prefix in dominated):
+            return True
+    return False
 
 
 # ── properties ──────────────────────────────────────────────────────────────────────────
