@@ -109,10 +109,12 @@ def random_acls(chance: random.Random, count: int, tokens: Sequence[str] = ()) -
 
 def random_writers(chance: random.Random, count: int) -> tuple[Acl, ...]:
     """ACLs of Write on topics alone, as many DENYs as ALLOWs: whether somebody may write to any
-    topic hangs on a few of them."""
+    topic hangs on a few of them. One ACL of the cluster closes it, or all might write anyway."""
     made = (replace(_acl(chance, ()), resource_type="Topic") for _ in range(count))
+    closed = Acl("User:other", "*", "Alter", "Allow", "Cluster", "kafka-cluster", "Literal")
     return tuple(
-        {
+        {closed}
+        | {
             replace(
                 acl,
                 operation=chance.choice(("Write", "Write", "All")),

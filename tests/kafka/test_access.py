@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaform_providers.kafka.access import (
@@ -200,6 +200,43 @@ def test_the_index_answers_as_a_list_would(
     """Looking ACLs up gives what going through all of them gives."""
     access = Access(index(found), super_users, rule)
     assert decide(access, question).verdict == naive(found, question, super_users, rule)
+
+
+closed = acl("User:x", "Alter", name=CLUSTER, kind="Cluster")
+"""Where there is no ACL of the cluster, everybody writes idempotently who may write without one."""
+writing = st.lists(writes, max_size=5).map(lambda found: [*found, closed])
+somebody = st.sampled_from(("User:u", "User:v"))
+
+
+@settings(max_examples=1_000)
+@given(writing, somebody, st.sampled_from(HOSTS), st.booleans())
+def test_who_may_write_to_any_topic_is_who_brokers_let_in(
+    found: list[Acl], who: str, host: str, rule: bool
+) -> None:
+    """An idempotent producer needs no right on the cluster if it may write to some topic, as a
+    list of ACLs about nothing else says."""
+    question = Question(who, host, "IdempotentWrite", "Cluster", CLUSTER)
+    decision = decide(Access(index(found), frozenset(), rule), question)
+    assert decision.verdict == naive(found, question, frozenset(), rule)
+    assert decision.on_topic or rule or decision.verdict is Verdict.DENIED
+
+
+@settings(max_examples=1_000)
+@given(writing, somebody, st.booleans())
+def test_an_unknown_host_or_rule_lets_in_only_whom_each_would(
+    found: list[Acl], who: str, rule_known: bool
+) -> None:
+    """Whether it may write somewhere is certain only if it is the same from everywhere."""
+    asked = Question(who, None, "IdempotentWrite", "Cluster", CLUSTER)
+    access = Access(index(found), frozenset(), False if rule_known else None)
+    decision = decide(access, asked)
+    if decision.verdict is Verdict.UNKNOWN:
+        assert decision.needs
+        return
+    for host in (*HOSTS, "3.3.3.3"):
+        for rule in (False,) if rule_known else (False, True):
+            sure = naive(found, replace(asked, host=host), frozenset(), rule)
+            assert sure is decision.verdict
 
 
 @given(many, st.randoms(use_true_random=False), questions, supers, rules)
