@@ -228,8 +228,8 @@ def _closed_to_producers(acl: Acl, found: Effect, before: Access, after: Access)
     if had is not Verdict.ALLOWED or has is Verdict.ALLOWED:
         return found
     shut = (
-        f"everybody without an ACL of Write loses IdempotentWrite, whatever topic they write to: brokers "
-        f"ask for a topic called {SOME_TOPIC}"
+        "everybody without an ACL of Write loses IdempotentWrite, whatever topic they write to: "
+        f"brokers ask for a topic called {SOME_TOPIC}"
     )
     return replace(found, notes=(*found.notes, shut), losses=(*found.losses, shut))
 

@@ -317,6 +317,8 @@ def test_a_part_of_the_expansion_is_as_in_the_whole(
             if (row["resource_type"], row["resource"]) == ("Topic", "abc")
         }.items()
     )
+    cluster = keyed(expansion(frames, Only(resource="cluster")))
+    assert cluster == {key: row for key, row in whole.items() if row["resource_type"] == "Cluster"}
     # It is told of clusters that have no such topic too.
     assert {row["cluster"] for row in some.values()} == {world.name for world in WORLDS}
     begun = keyed(expansion(frames, Only(resource="topic/a*")))

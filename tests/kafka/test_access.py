@@ -22,6 +22,7 @@ from kafkaform_providers.kafka.access import (
     index,
     principals,
 )
+from kafkaform_providers.kafka.access_story import Wanted, explain
 from kafkaform_providers.kafka.acls import Acl
 
 TEXT = st.sampled_from(("a", "ab", "abc", "b", "*", "*x", ""))
@@ -419,3 +420,33 @@ def test_fifty_thousand_acls_are_looked_up_not_searched() -> None:
             name,
             f"team{number % 997}.",
         ]
+
+
+# ── explained ───────────────────────────────────────────────────────────────────────────
+
+
+def told_why(found: Sequence[Acl], who: str, operation: str, **place: str) -> tuple[str, str]:
+    """The verdict and the reason that `explain access` shows."""
+    kind, name = place.get("kind", "Cluster"), place.get("name", CLUSTER)
+    access = Access(index(found), frozenset(), False)
+    (answer,) = explain(access, Wanted(kind, name, (operation,), who), "")["answers"]
+    return answer["verdict"], answer["why"]
+
+
+def test_the_reason_is_told_where_another_right_opens_the_door() -> None:
+    """A producer by the ACL of its topic, which stands among the ACLs; and tokens of one's own."""
+    write, deny = acl(operation="Write"), acl("User:u", "All", "Deny", CLUSTER, kind="Cluster")
+    verdict, why = told_why([write, deny], "User:u", "IdempotentWrite")
+    assert verdict == "allowed" and why.startswith(
+        "Allow Write for User:u on Topic orders: who may"
+    )
+    verdict, why = told_why([deny], "User:u", "IdempotentWrite")
+    assert verdict == "denied" and why.endswith("no ACL allows Write to a topic (KIP-679)")
+    access = Access(index([write, deny, acl("User:v", "Write")]), frozenset(), False)
+    wanted = Wanted("Cluster", CLUSTER, ("IdempotentWrite",))
+    document = explain(access, wanted, "")
+    assert [one["principal"] for one in document["answers"]] == ["User:u", "User:v"]
+    assert len(document["acls"]) == 3
+    tokens = told_why([], "User:u", "CreateTokens", kind="User", name="User:u")
+    assert tokens == ("allowed", "everybody may make and see tokens of his own")
+    assert told_why([], "User:v", "CreateTokens", kind="User", name="User:u")[0] == "denied"
