@@ -16,13 +16,22 @@ resources, cuts large clusters by their principals.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_providers.kafka.access import ALL, ALLOW, EVERYBODY, EVERYTHING, LITERAL, PREFIXED
+from kafkaform_providers.kafka.access import (
+    ALL,
+    ALLOW,
+    EVERYBODY,
+    EVERYTHING,
+    LITERAL,
+    PREFIXED,
+    SOME_TOPIC,
+)
 
 from . import masks
 from .access_bits import (
@@ -41,6 +50,7 @@ from .dataset import Context, Frames
 from .globs import matches
 from .patterns import acls, resources, shown
 from .permitted import KEPT, Only, stem
+from .producers import GIVEN, IF_OPEN, SOME_BEGUN, WRITES, with_producers
 from .tables import TABLES
 
 if TYPE_CHECKING:
@@ -69,10 +79,16 @@ def build(frames: Frames, _: Context) -> DataFrame:
     """Inputs: live, cluster."""
     rules = acls(frames["live"]).select(*_RULE)
     clusters = _closed(frames["cluster"], rules)
-    anybody = clusters.where(F.col("allow_if_no_acl") & ~F.col("closed"))
     asking = _asking(clusters, _super_users())
-    if_open = _asking(anybody, _named(EVERYBODY)).where(F.col("resource_type") == "Topic")
-    every = _with_cluster(rules).unionByName(asking).unionByName(if_open)
+    if_open = (
+        _asking(clusters.where(F.col("allow_if_no_acl") & ~F.col(closed)), _named(EVERYBODY)).where(
+            F.col("resource_type") == kind
+        )
+        for closed, kind in (("closed", "Topic"), ("shut", "Cluster"))
+    )
+    every = reduce(
+        DataFrame.unionByName, (_with_cluster(rules), asking, _asking_producers(rules), *if_open)
+    )
     found = every.groupBy("cluster").applyInArrow(_patterns_of, _MASKS)
     return _decided(found, clusters, pattern_level=True)
 
@@ -102,7 +118,8 @@ def expand(frames: Frames, only: Only, most: int = masks.PAIRS) -> DataFrame:
     else:
         parts = _parts(patterns, names, most)
         others = patterns.join(parts.where(F.col("parts") > 1), "cluster", how="left_semi")
-    every = rules.unionByName(asking).unionByName(_closing(others))
+    more = _asking_producers(rules)
+    every = rules.unionByName(asking).unionByName(more).unionByName(_closing(others))
     left = _spread(every, parts).groupBy(*_PART)
     right = _everywhere(names, parts).groupBy(*_PART)
     found = left.cogroup(right).applyInArrow(_resources_of(only.principal), _MASKS)
@@ -116,7 +133,10 @@ def _about(
     if resource is None:
         return rules, names
     kind, glob = resource_of(resource)
-    rules = rules.where((F.col("resource_type") == kind) & _may_cover(stem(glob)))
+    about = (F.col("resource_type") == kind) & _may_cover(stem(glob))
+    if kind == "Cluster":
+        about = about | (F.col("resource_type") == "Topic") & (_writes() | _of_some_topic())
+    rules = rules.where(about)
     if stem(glob) != glob:
         return rules, names.where((F.col("resource_type") == kind) & matches(F.col("name"), glob))
     columns = (F.lit(kind).alias("resource_type"), F.lit(glob).alias("name"))
@@ -152,10 +172,14 @@ def _with_cluster(rules: DataFrame) -> DataFrame:
 
 
 def _closed(clusters: DataFrame, rules: DataFrame) -> DataFrame:
-    """The clusters with `closed`: whether there is an ACL on the cluster itself."""
-    found = rules.where(_of_cluster()).select("cluster", F.lit(True).alias("closed")).distinct()
+    """The clusters with `closed`: whether there is an ACL on the cluster itself; and `shut`:
+    whether there is one on the topic that brokers ask for on behalf of idempotent producers."""
+    flags = {"closed": _of_cluster(), "shut": _of_some_topic()}
+    found = rules.groupBy("cluster").agg(
+        *(F.coalesce(F.bool_or(flag), F.lit(False)).alias(name) for name, flag in flags.items())
+    )
     joined = clusters.join(found, "cluster", how="left")
-    return joined.withColumn("closed", F.coalesce("closed", F.lit(False)))
+    return joined.withColumns({name: F.coalesce(name, F.lit(False)) for name in flags})
 
 
 def _of_cluster() -> Column:
@@ -163,6 +187,27 @@ def _of_cluster() -> Column:
     begun = (F.col("pattern_type") == PREFIXED) & F.startswith(F.lit(CLUSTER), F.col("name"))
     covers: Column = (F.col("resource_type") == "Cluster") & (literal | begun)
     return covers
+
+
+def _of_some_topic() -> Column:
+    literal = (F.col("pattern_type") == LITERAL) & F.col("name").isin(SOME_TOPIC, EVERYTHING)
+    begun = (F.col("pattern_type") == PREFIXED) & F.col("name").isin(*SOME_BEGUN)
+    covers: Column = (F.col("resource_type") == "Topic") & (literal | begun)
+    return covers
+
+
+def _writes() -> Column:
+    return F.col("operation").isin(*WRITES)
+
+
+def _asking_producers(rules: DataFrame) -> DataFrame:
+    """A rule about the cluster, which gives nothing, for everyone of whom an ACL says whether he
+    may write to a topic."""
+    nothing = {name: F.lit(None).cast("string") for name in ("operation", "permission", "key")}
+    every = {"name": F.lit(""), "pattern_type": F.lit(PREFIXED), "resource_type": F.lit("Cluster")}
+    writers = rules.where((F.col("resource_type") == "Topic") & _writes())
+    who = writers.select("cluster", "principal", "host").distinct()
+    return who.withColumns(every | nothing).select(*_RULE)
 
 
 # ── parts of a cluster ──────────────────────────────────────────────────────────────────
@@ -227,7 +272,7 @@ def _asking(clusters: DataFrame, principals: Column) -> DataFrame:
 
 
 def _patterns_of(key: tuple[Any, ...], rules: pa.Table) -> pa.Table:
-    return masks.labelled(key[0], masks.pattern_masks(rules))
+    return masks.labelled(key[0], with_producers(rules, masks.pattern_masks(rules)))
 
 
 def _resources_of(principal: str | None) -> Callable[[Any, pa.Table, pa.Table], pa.Table]:
@@ -235,7 +280,7 @@ def _resources_of(principal: str | None) -> Callable[[Any, pa.Table, pa.Table], 
         import pyarrow.compute as pc
 
         cluster, part = key
-        found = masks.resource_masks(rules, names)
+        found = with_producers(rules, masks.resource_masks(rules, names))
         if principal is not None:
             found = found.filter(pc.equal(found["principal"], principal))
         elif part.as_py():  # the first part has everybody's rows
@@ -281,15 +326,20 @@ def _decided(found: DataFrame, clusters: DataFrame, *, pattern_level: bool) -> D
     asked = F.element_at(_asked(), F.col("resource_type"))
     root = F.array_contains("super_users", F.col("principal"))
     open_ = ~F.col("covered") & F.col("allow_if_no_acl")
-    every = F.when(F.col("resource_type") == "Topic", mask_of(EVERY_TOPIC)).otherwise(0)
-    all_open = F.when(~F.col("closed") & F.col("allow_if_no_acl"), every).otherwise(0)
-    by_cluster = F.shiftright(F.col("allow").bitwiseAND(F.bitwise_not("deny")), ABOVE)
-    first = by_cluster.bitwiseAND(every).bitwiseOR(all_open)
+    of_topic, of_cluster = (F.col("resource_type") == kind for kind in ("Topic", "Cluster"))
+    every = F.when(of_topic, mask_of(EVERY_TOPIC)).when(of_cluster, GIVEN >> ABOVE).otherwise(0)
+    # What decides elsewhere where no ACL is: about every topic, and about idempotent producers.
+    no_acl = F.when(of_topic, ~F.col("closed")).otherwise(
+        of_cluster & (F.col("allow").bitwiseAND(F.lit(IF_OPEN)) != 0)
+    )
+    all_open = F.when(no_acl & F.col("allow_if_no_acl"), every).otherwise(0)
+    elsewhere = F.shiftright(F.col("allow").bitwiseAND(F.bitwise_not("deny")), ABOVE)
+    first = elsewhere.bitwiseAND(every).bitwiseOR(all_open)
     given = F.col("allow_mask").bitwiseAND(F.bitwise_not("deny_mask")).bitwiseOR(first)
     effective = F.when(root, asked).when(open_, asked).otherwise(given)
     undeclared = F.col("allow_if_no_acl").isNull()
     unsure = F.col("super_users").isNull() | (~root & undeclared & ~F.col("covered"))
-    unsure_first = ~root & undeclared & ~F.col("closed")
+    unsure_first = ~root & undeclared & no_acl
     rest = asked.bitwiseAND(F.bitwise_not("effective_mask"))
     unknown = F.when(unsure, rest).when(unsure_first, rest.bitwiseAND(every)).otherwise(F.lit(0))
     rows = (

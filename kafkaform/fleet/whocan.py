@@ -8,9 +8,8 @@ unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 from kafkaform_providers.kafka.access import (
@@ -28,6 +27,7 @@ from kafkaform_providers.kafka.access import (
     Verdict,
     acls_of,
     asked_first,
+    asked_of_topics,
     decide,
     fits,
     index,
@@ -48,6 +48,8 @@ _PERMISSIONS = {
     Verdict.DENIED: (DENY,),
     Verdict.UNKNOWN: (ALLOW, DENY),
 }
+_CERTAIN = (Rule.SUPER_USER, Rule.OWN)
+"""What holds whatever ACLs there are."""
 SOMEBODY = "User:\0"
 """Whom no ACL and nothing declared names; names have no NUL."""
 
@@ -98,7 +100,10 @@ def wanted(
 def needed_rows(asked: Wanted) -> tuple[tuple[str, str, Any], ...]:
     """Which rows of effective_permissions a question needs, as (column, operator, value): all must
     hold. They are those of the patterns that cover the resource, and maybe some more."""
-    first = asked_first(_question(asked, SOMEBODY)) is not None
+    question = _question(asked, SOMEBODY)
+    if asked_of_topics(question) is not None:
+        return (("resource_type", "in", ["Cluster", "Topic"]), ("pattern_level", "=", True))
+    first = asked_first(question) is not None
     names = (asked.resource_name, *([CLUSTER] if first else []))
     begun = (f"{name[:length]}{EVERYTHING}" for name in names for length in range(len(name) + 1))
     types = sorted({asked.resource_type, *(["Cluster"] if first else [])})
@@ -129,7 +134,7 @@ def _of_cluster(cluster: Row, rows: Sequence[Row], asked: Wanted) -> Iterator[An
     for who in _people(access, asked):
         question = _question(asked, who)
         decision = decide(access, question)
-        if not seen and decision.rule is not Rule.SUPER_USER:
+        if not seen and decision.rule not in _CERTAIN:
             needs = (*decision.needs, ACLS)
             decision = Decision(Verdict.UNKNOWN, Rule.UNDECLARED, decision.acl, needs)
         if asked.principal is not None or decision.verdict is not Verdict.DENIED:
@@ -193,19 +198,39 @@ def _people(access: Access, asked: Wanted) -> tuple[str, ...]:
 
 def _via(access: Access, question: Question, decision: Decision) -> tuple[str, ...]:
     """The ACLs that decide so, or that could."""
-    if decision.rule is Rule.SUPER_USER:
+    if decision.rule in _CERTAIN:
         return ()
     permissions = _PERMISSIONS[decision.verdict]
     unsure = decision.verdict is Verdict.UNKNOWN
     anywhere = unsure and question.host is None
-    first = asked_first(question) if decision.on_cluster or unsure else None
-    asked = (first,) if decision.on_cluster and not unsure else (question, first)
-    found = (acls_of(access, q.resource_type, q.resource_name) for q in asked if q is not None)
-    return tuple(
-        acl.key
-        for acl in chain.from_iterable(found)
+    concerned = (
+        acl
+        for acl, operation in _deciding(access, question, decision)
         if acl.permission in permissions
         and acl.principal in (question.principal, EVERYBODY)
         and (anywhere or acl.host in (question.host, EVERYTHING))
-        and fits(acl, question.operation)
+        and fits(acl, operation)
     )
+    return tuple(dict.fromkeys(acl.key for acl in concerned))
+
+
+def _deciding(access: Access, question: Question, decision: Decision) -> Iterator[tuple[Acl, str]]:
+    """The ACLs of whatever the decision rests on, each with the operation that is asked there."""
+    unsure = decision.verdict is Verdict.UNKNOWN
+    first, later = asked_first(question), asked_of_topics(question)
+    elsewhere = decision.on_cluster or decision.on_topic
+    if not elsewhere or unsure:
+        found = acls_of(access, question.resource_type, question.resource_name)
+        yield from ((acl, question.operation) for acl in found)
+    if first is not None and (decision.on_cluster or unsure):
+        found = acls_of(access, first.resource_type, first.resource_name)
+        yield from ((acl, first.operation) for acl in found)
+    if later is not None and (decision.on_topic or unsure):
+        who = (question.principal or EVERYBODY, EVERYBODY)
+        mine = (acl for one in who for acl in access.index.writers.get(one, ()))
+        yield from ((acl, later.operation) for acl in sorted(mine, key=_decides(decision)))
+
+
+def _decides(decision: Decision) -> Callable[[Acl], tuple[bool, Acl]]:
+    """The order of ACLs of topics: the one that decides comes first."""
+    return lambda acl: (acl != decision.acl, acl)

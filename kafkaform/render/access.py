@@ -25,8 +25,9 @@ def lines(document: FrozenMap, width: int | None = None) -> Iterator[str]:
         yield "Nobody can."
     yield ""
     foreign = any(acl["resource_type"] != document["resource_type"] for acl in document["acls"])
+    more = " and of topics" if document["resource_type"] == "Cluster" else " and of the cluster"
     yield f"{count(len(document['acls']), 'ACL')} of this resource" + (
-        f"{' and of the cluster' * foreign} ({_DECIDES} decides):" if document["acls"] else "."
+        f"{more * foreign} ({_DECIDES} decides):" if document["acls"] else "."
     )
     deciding = [answer["acl"] for answer in document["answers"] if answer["acl"]]
     for acl in document["acls"]:

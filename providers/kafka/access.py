@@ -8,6 +8,8 @@ everybody whom it does not name.
 
 Whoever creates or deletes a topic needs Create or Delete on the cluster or on the topic: the
 controller asks the authorizer about the cluster first, and about the topic only if that is a no.
+An idempotent producer needs IdempotentWrite on the cluster, or Write on any topic (KIP-679). Tokens
+of oneself need no right.
 
 Brokers do not tell their super users and their rule for resources without ACLs, and a session may
 not know its principal or its address. What hangs on such a thing is UNKNOWN: the question is
@@ -16,7 +18,7 @@ answered twice, as well and as badly as it can be, and only what is the same bot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import StrEnum
 
 from kafkaform.core.dataclass import dataclass, replace
@@ -29,6 +31,8 @@ from .acls import SUPPORTED as SUPPORTED
 EVERYBODY = "User:*"
 ALL = "All"
 LITERAL, PREFIXED = "Literal", "Prefixed"
+SOME_TOPIC = "hardcode"
+"""The topic that authorizers ask about when they are asked about any."""
 
 IMPLIED_BY: Mapping[str, frozenset[str]] = {
     "Describe": frozenset({"Describe", "Read", "Write", "Delete", "Alter"}),
@@ -50,6 +54,7 @@ class Rule(StrEnum):
     ACL = "acl"
     NO_ACL = "no acl covers the resource"
     NO_MATCH = "no acl of the resource fits"
+    OWN = "own tokens"
     UNDECLARED = "undeclared"
 
 
@@ -77,13 +82,15 @@ class Question:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """acl: the one that decides, the most special of several; needs: what leaves it UNKNOWN;
-    on_cluster: it rests on rights on the cluster, although the question is about a topic."""
+    on_cluster: it rests on rights on the cluster, although the question is about a topic; on_topic:
+    it rests on Write on some topic, although the question is about the cluster."""
 
     verdict: Verdict
     rule: Rule
     acl: Acl | None = None
     needs: tuple[Need, ...] = ()
     on_cluster: bool = False
+    on_topic: bool = False
 
 
 Bucket = Mapping[str, tuple[Acl, ...]]
@@ -92,11 +99,13 @@ Bucket = Mapping[str, tuple[Acl, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """ACLs by (resource type, name); lengths: of the prefixes that there are, by type."""
+    """ACLs by (resource type, name); lengths: of the prefixes that there are, by type; writers:
+    those of all topics that are about Write."""
 
     literal: Mapping[tuple[str, str], Bucket]
     prefixed: Mapping[tuple[str, str], Bucket]
     lengths: Mapping[str, tuple[int, ...]]
+    writers: Bucket
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +121,26 @@ def index(acls: Iterable[Acl]) -> Index:
     """The ACLs in the form in which questions are answered fast; those with words that are newer
     than this version are left out."""
     tables: dict[str, dict[tuple[str, str], dict[str, list[Acl]]]] = {LITERAL: {}, PREFIXED: {}}
+    writers: dict[str, list[Acl]] = {}
     for acl in dict.fromkeys(acls):
         if not is_known(acl):
             continue
         bucket = tables[acl.pattern_type].setdefault((acl.resource_type, acl.resource_name), {})
         bucket.setdefault(acl.principal, []).append(acl)
+        if acl.resource_type == "Topic" and fits(acl, "Write"):
+            writers.setdefault(acl.principal, []).append(acl)
     lengths: dict[str, set[int]] = {}
     for kind, prefix in tables[PREFIXED]:
         lengths.setdefault(kind, set()).add(len(prefix))
     literal, prefixed = (
-        {key: {who: tuple(found) for who, found in bucket.items()} for key, bucket in table.items()}
-        for table in tables.values()
+        {key: _frozen(bucket) for key, bucket in table.items()} for table in tables.values()
     )
-    return Index(literal, prefixed, {kind: tuple(sorted(sizes)) for kind, sizes in lengths.items()})
+    sizes = {kind: tuple(sorted(found)) for kind, found in lengths.items()}
+    return Index(literal, prefixed, sizes, _frozen(writers))
+
+
+def _frozen(bucket: Mapping[str, Sequence[Acl]]) -> Bucket:
+    return {who: tuple(found) for who, found in bucket.items()}
 
 
 def covering(index: Index, resource_type: str, name: str) -> Iterator[Bucket]:
@@ -159,21 +175,97 @@ def asked_first(question: Question) -> Question | None:
     return replace(question, resource_type="Cluster", resource_name=CLUSTER)
 
 
+def asked_of_topics(question: Question) -> Question | None:
+    """What is asked about all topics together after the cluster: a yes to it is the answer too."""
+    if question.resource_type != "Cluster" or question.operation != "IdempotentWrite":
+        return None
+    return replace(question, operation="Write", resource_type="Topic", resource_name=SOME_TOPIC)
+
+
 def decide(access: Access, question: Question) -> Decision:
     """Whether a client gets its way, and what that rests on. Delete on a topic is to delete the
     topic; deleting records asks for Delete on the topic alone, which is `authorize`."""
-    first = asked_first(question)
-    if first is None:
-        return authorize(access, question)
-    whole, own = authorize(access, first), authorize(access, question)
-    if whole.verdict is Verdict.ALLOWED:
-        return whole if whole.rule is Rule.SUPER_USER else replace(whole, on_cluster=True)
-    if whole.verdict is Verdict.DENIED or own.verdict is Verdict.ALLOWED:
+    own = authorize(access, question)
+    if own.rule is Rule.SUPER_USER:
         return own
-    if own.verdict is Verdict.DENIED:
-        return replace(whole, on_cluster=True)
-    needs = tuple(need for need in Need if need in (*whole.needs, *own.needs))
-    return replace(own, acl=own.acl or whole.acl, needs=needs)
+    if question.resource_type == "User":
+        return _about_tokens(own, question)
+    first, later = asked_first(question), asked_of_topics(question)
+    if first is not None:
+        whole = replace(authorize(access, first), on_cluster=True)
+        return _either((whole, own), own)
+    if later is not None:
+        some = replace(authorize_any(access, later), on_topic=True)
+        return _either((own, some), own)
+    return own
+
+
+def _either(asked: tuple[Decision, Decision], own: Decision) -> Decision:
+    """The answer where two rights open the same door, asked for in this order; own: the one on the
+    resource of the question."""
+    for one in asked:
+        if one.verdict is Verdict.ALLOWED:
+            return one
+    unsure = [one for one in asked if one.verdict is Verdict.UNKNOWN]
+    if len(unsure) < 2:
+        return unsure[0] if unsure else own
+    needs = tuple(need for need in Need if any(need in one.needs for one in unsure))
+    acl = own.acl or next((one.acl for one in unsure if one.acl), None)
+    return replace(own, acl=acl, needs=needs)
+
+
+def _about_tokens(own: Decision, question: Question) -> Decision:
+    """Everybody makes and sees tokens of his own, for which no broker asks the authorizer."""
+    if question.principal == question.resource_name:
+        return Decision(Verdict.ALLOWED, Rule.OWN)
+    if question.principal is None and own.verdict is Verdict.DENIED:
+        return Decision(Verdict.UNKNOWN, Rule.UNDECLARED, own.acl, (Need.PRINCIPAL,))
+    return own
+
+
+def authorize_any(access: Access, question: Question) -> Decision:
+    """The authorizer's answer to whether somebody may Write to some topic, whichever it is.
+
+    Source: Authorizer.authorizeByResourceType. It asks about a topic of a fixed name first, which
+    lets super users in, and everybody where no ACL covers that name. Then a DENY of every topic
+    refuses, else an ALLOW of every topic permits, else an ALLOW that no DENY takes away as a whole.
+    """
+    usual = authorize(access, question)
+    if usual.verdict is Verdict.ALLOWED:
+        return usual
+    sure, perhaps = _fitting((access.index.writers,), question)
+    worst = _free(sure[ALLOW], sure[DENY] + perhaps[DENY])
+    if worst is not None:
+        return Decision(Verdict.ALLOWED, Rule.ACL, worst)
+    best = _free(sure[ALLOW] + perhaps[ALLOW], sure[DENY])
+    if best is None:
+        return usual
+    root = is_super(access, question.principal)
+    answer = Decision(Verdict.ALLOWED, Rule.ACL, best)
+    found = _needs(question, root, [*perhaps[ALLOW], *perhaps[DENY]], answer)
+    needs = tuple(need for need in Need if need in (*found, *usual.needs))
+    return Decision(Verdict.UNKNOWN, Rule.UNDECLARED, usual.acl, needs)
+
+
+def _free(allows: Sequence[Acl], denies: Sequence[Acl]) -> Acl | None:
+    """The ALLOW that lets somebody write to a topic, the most special of several: one of every
+    topic, or one of a pattern that no DENY covers, told by the patterns alone."""
+    if any(map(_is_wild, denies)):
+        return None
+    denied = {(acl.pattern_type, acl.resource_name) for acl in denies}
+    free = [acl for acl in allows if _is_wild(acl) or not _is_covered(acl, denied)]
+    return min(free, key=_special, default=None)
+
+
+def _is_covered(allow: Acl, denied: Set[tuple[str, str]]) -> bool:
+    name = allow.resource_name
+    return (allow.pattern_type == LITERAL and (LITERAL, name) in denied) or any(
+        (PREFIXED, name[:size]) in denied for size in range(1, len(name) + 1)
+    )
+
+
+def _is_wild(acl: Acl) -> bool:
+    return acl.pattern_type == LITERAL and acl.resource_name == EVERYTHING
 
 
 def authorize(access: Access, question: Question) -> Decision:
@@ -250,9 +342,8 @@ def _answer(
 
 def _special(acl: Acl) -> tuple[object, ...]:
     """The order in which one of several ACLs is named: the most special one first."""
-    wildcard = acl.pattern_type == LITERAL and acl.resource_name == EVERYTHING
     return (
-        wildcard,
+        _is_wild(acl),
         acl.pattern_type == PREFIXED,
         -len(acl.resource_name),
         acl.principal == EVERYBODY,
@@ -279,10 +370,15 @@ def _needs(
 def principals(access: Access, question: Question) -> tuple[str, ...]:
     """Everybody whom the super users or the ACLs that decide the question name, sorted."""
     named = set(access.super_users or ())
-    for asked in (question, asked_first(question)):
+    later = asked_of_topics(question)
+    for asked in (question, asked_first(question), later):
         if asked is not None:
             buckets = covering(access.index, asked.resource_type, asked.resource_name)
             named.update(who for bucket in buckets for who in bucket)
+    if later is not None:
+        named.update(access.index.writers)
+    if question.resource_type == "User" and ":" in question.resource_name:
+        named.add(question.resource_name)
     return tuple(sorted(named))
 
 

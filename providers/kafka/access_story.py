@@ -12,6 +12,7 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from . import acls
 from .access import (
     EVERYBODY,
+    SOME_TOPIC,
     Access,
     Decision,
     Need,
@@ -20,6 +21,7 @@ from .access import (
     Verdict,
     acls_of,
     asked_first,
+    asked_of_topics,
     authorize,
     decide,
     fits,
@@ -38,6 +40,7 @@ DECLARE = {
 }
 """What is not known, and how to tell it."""
 FIRST = "the cluster is asked before the topic"
+WRITES = "who may Write to a topic needs no IdempotentWrite (KIP-679)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +118,16 @@ def _question(wanted: Wanted, who: str, operation: str) -> Question:
 
 
 def _acls(access: Access, wanted: Wanted) -> tuple[Acl, ...]:
-    """Every ACL of the resource, then those of the cluster that may decide instead."""
+    """Every ACL of the resource, then those of the cluster, or of topics, that may decide
+    instead."""
     own = acls_of(access, wanted.resource_type, wanted.resource_name)
-    first = [one for one in wanted.operations if asked_first(_question(wanted, EVERYBODY, one))]
+    questions = [_question(wanted, EVERYBODY, operation) for operation in wanted.operations]
+    first = [question.operation for question in questions if asked_first(question)]
     cluster = acls_of(access, "Cluster", CLUSTER) if first else ()
-    return (*own, *(acl for acl in cluster if any(fits(acl, one) for one in first)))
+    writers = access.index.writers if any(map(asked_of_topics, questions)) else {}
+    who = writers if wanted.principal is None else {wanted.principal, EVERYBODY}
+    topics = sorted(acl for name in who for acl in writers.get(name, ()))
+    return (*own, *(acl for acl in cluster if any(fits(acl, one) for one in first)), *topics)
 
 
 def _answer(
@@ -131,8 +139,10 @@ def _answer(
         own = authorize(access, _question(wanted, who, operation))
         if operation == "Delete" and own.verdict is not Verdict.ALLOWED:
             why = f"{why}. Not its records: brokers ask for Delete on the topic itself"
-    if operation == "IdempotentWrite" and decision.verdict is not Verdict.ALLOWED:
-        why = f"{why}. A producer needs it only if it may Write to no topic (KIP-679)"
+    if decision.on_topic and decision.verdict is Verdict.ALLOWED:
+        why = f"{why}: {WRITES}"
+    if operation == "IdempotentWrite" and decision.verdict is Verdict.DENIED:
+        why = f"{why}, and no ACL allows Write to a topic (KIP-679)"
     return FrozenMap(
         principal=None if who.endswith(OTHER) else who,
         operation=operation,
@@ -141,6 +151,7 @@ def _answer(
         acl=decision.acl.attributes if decision.acl else None,
         why=why,
         on_cluster=decision.on_cluster,
+        on_topic=decision.on_topic,
     )
 
 
@@ -151,9 +162,13 @@ def _why(decision: Decision) -> str:
         missing = ", ".join(decision.needs)
         other = f"; without that: {told(decision.acl)}" if decision.acl else ""
         return f"not known: {missing}{other}"
+    place = "the cluster" if decision.on_cluster else "this resource"
+    if decision.on_topic:
+        place = f"a topic called {SOME_TOPIC}, after which brokers ask"
     return {
         Rule.SUPER_USER: "a super user may do everything",
-        Rule.NO_ACL: f"no ACL is about {'the cluster' if decision.on_cluster else 'this resource'},"
+        Rule.NO_ACL: f"no ACL is about {place},"
         " and allow_if_no_acl is " + ("true" if decision.verdict is Verdict.ALLOWED else "false"),
         Rule.NO_MATCH: "there are ACLs for this resource, but none that allows it",
+        Rule.OWN: "everybody may make and see tokens of his own",
     }[decision.rule]

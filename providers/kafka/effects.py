@@ -33,16 +33,20 @@ from .access import (
     decide,
     fits,
 )
-from .acls import ALLOW, CLUSTER, EVERY_TOPIC, EVERYTHING, SUPPORTED, Acl
+from .acl_words import OTHER as OTHER
+from .acl_words import describe_name, describe_names, describe_people, join_words
+from .acl_words import pattern as pattern
+from .acl_words import told as told
+from .acls import ALLOW, CLUSTER, DENY, EVERY_TOPIC, EVERYTHING, SUPPORTED, Acl
 
-OTHER = "\U0010fffd"
-"""What nobody calls anything, and what is behind everything that begins the same."""
-NAMES, PRINCIPALS, HOSTS, SHOWN = 20, 10, 5, 3
-"""So many that other ACLs name are asked about for one ACL, and so many are shown. A note tells
-of the others, and `_hidden` stands for what they may lose."""
+NAMES, PRINCIPALS, HOSTS = 20, 10, 5
+"""So many that other ACLs name are asked about for one ACL. A note tells of the others, and
+`_hidden` stands for what they may lose."""
 RECORDS = "Delete of records"
 """Delete on a topic allows two things: to delete the topic, which may rest on the cluster, and to
 delete records in it, which rests on the topic alone and is told where only that differs."""
+IDEMPOTENT = "IdempotentWrite"
+WRITERS = "who may Write to a topic needs no IdempotentWrite (KIP-679)"
 FIRST = "the cluster is asked before a topic, so no ACL of a topic can deny that"
 
 
@@ -100,6 +104,8 @@ def both(before: Access, after: Access) -> Both:
 def effect(acl: Acl, worlds: Both, *, created: bool) -> Effect:
     """What the creation or deletion of this ACL does, together with the rest of the plan."""
     own = _effect(acl, _operations(acl), worlds, created=created)
+    if acl.operation == IDEMPOTENT and acl.principal == EVERYBODY and (own.gainers or own.losers):
+        return replace(own, notes=(*own.notes, WRITERS))
     operations = _on_every_topic(acl)
     if not operations:
         return own
@@ -143,21 +149,6 @@ def _effect(acl: Acl, operations: Sequence[str], worlds: Both, *, created: bool)
         _affected(losses),
         bool(asked.left),
     )
-
-
-def told(acl: Acl) -> str:
-    """An ACL in words."""
-    where = "" if acl.host == EVERYTHING else f" from {acl.host}"
-    return f"{acl.permission} {acl.operation} for {acl.principal} on {pattern(acl)}{where}"
-
-
-def pattern(acl: Acl) -> str:
-    """What an ACL is about, in words."""
-    if acl.pattern_type == PREFIXED and acl.resource_name:
-        return f"{acl.resource_type} {acl.resource_name}* (prefix)"
-    if acl.resource_name in (EVERYTHING, ""):
-        return f"every {acl.resource_type}"
-    return f"{acl.resource_type} {acl.resource_name}"
 
 
 # ── what is asked about ─────────────────────────────────────────────────────────────────
@@ -227,7 +218,7 @@ def _own(worlds: Both, kind: str, name: str) -> Iterator[Acl]:
 
 
 def _acls(worlds: Both, acl: Acl, operations: Sequence[str], name: str) -> Iterator[Acl]:
-    """The ACLs that decide about this name, those of the cluster among them."""
+    """The ACLs that decide about this name, those of other resources among them."""
     resources = [(acl.resource_type, name)]
     if acl.resource_type == "Topic" and not EVERY_TOPIC.isdisjoint(operations):
         resources.append(("Cluster", CLUSTER))
@@ -235,6 +226,18 @@ def _acls(worlds: Both, acl: Acl, operations: Sequence[str], name: str) -> Itera
         for bucket in covering(access.index, *resource):
             for found in bucket.values():
                 yield from found
+    if acl.resource_type == "Cluster" and IDEMPOTENT in operations:
+        yield from _writing(worlds, acl.principal)
+
+
+def _writing(worlds: Both, principal: str) -> Iterator[Acl]:
+    """The ACLs of topics that decide about an idempotent producer. Of everybody those who are
+    allowed to write before and after are left out: they keep what they have, as a note says."""
+    one, other = (access.index.writers for access in (worlds.before, worlds.after))
+    for who in {*one, *other} if principal == EVERYBODY else {principal, EVERYBODY}:
+        before, after = one.get(who, ()), other.get(who, ())
+        every = principal != EVERYBODY or who == EVERYBODY or set(before) != set(after)
+        yield from (acl for acl in (*before, *after) if every or acl.permission == DENY)
 
 
 def _is_wide(acl: Acl) -> bool:
@@ -289,7 +292,7 @@ def _hidden(acl: Acl, operations: Sequence[str], asked: _Asked, worlds: Both) ->
     for name in _within(acl, worlds) if _is_wide(acl) else ():
         near.update(_own(left, kind, name))
     seen = digest(FrozenMap(acls=tuple(sorted(one.fields for one in near))))[:8]
-    yield f"{_and(asked.left)} may lose something on {pattern(acl)} (ACLs there: {seen})"
+    yield f"{join_words(asked.left)} may lose something on {pattern(acl)} (ACLs there: {seen})"
 
 
 # ── in words ────────────────────────────────────────────────────────────────────────────
@@ -299,44 +302,22 @@ def _sentence(
     acl: Acl, verb: str, operations: Sequence[str], found: Sequence[Point], asked: Sequence[Point]
 ) -> str:
     what = (
-        "everything" if set(operations) == set(SUPPORTED[acl.resource_type]) else _and(operations)
+        "everything"
+        if set(operations) == set(SUPPORTED[acl.resource_type])
+        else join_words(operations)
     )
-    names = _some(acl, [point.name for point in found], [point.name for point in asked])
-    who = _people([point.principal for point in found], [point.principal for point in asked])
+    names = describe_names(acl, [point.name for point in found], [point.name for point in asked])
+    who = describe_people(
+        [point.principal for point in found], [point.principal for point in asked]
+    )
     hosts = {point.host for point in found}
-    where = "" if OTHER in hosts else f" from {_and(sorted(hosts))}"
+    where = "" if OTHER in hosts else f" from {join_words(sorted(hosts))}"
     return f"{who} {verb} {what} on {names}{where}"
-
-
-def _some(acl: Acl, found: Sequence[str], asked: Sequence[str]) -> str:
-    """The names, those that are an exception from the general one last."""
-    kind = acl.resource_type
-    if asked[0] not in found:
-        return f"{kind} {_and([_name(name) for name in dict.fromkeys(found)])}"
-    left = [_name(name) for name in dict.fromkeys(asked) if name not in found]
-    return pattern(acl) + (f", but not on {_and(left)}" if left else "")
-
-
-def _people(found: Sequence[str], asked: Sequence[str]) -> str:
-    if asked[0] not in found or not asked[0].endswith(OTHER):
-        return _and(list(dict.fromkeys(found)))
-    left = [one for one in dict.fromkeys(asked) if one not in found]
-    return "everybody" + (f" but {_and(left)}" if left else "")
-
-
-def _name(name: str) -> str:
-    return f"{name.removesuffix(OTHER)}*" if name.endswith(OTHER) else name
-
-
-def _and(words: Sequence[str]) -> str:
-    shown = [*words[:SHOWN]] if len(words) > SHOWN + 1 else [*words]
-    more = len(words) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def _unasked(asked: _Asked) -> str:
     return (
-        f"other ACLs name {_and(asked.left)}, and these were not asked about: "
+        f"other ACLs name {join_words(asked.left)}, and these were not asked about: "
         "`kafkaform explain access` tells of each"
     )
 
@@ -356,6 +337,8 @@ def _nothing(
     decision = decide(without, question)
     if (decision.verdict is Verdict.ALLOWED) != (acl.permission == ALLOW):
         decision = decide(with_, question)  # something stronger than the ACL decides
+    if decision.on_topic and decision.verdict is Verdict.ALLOWED:
+        return f"{verb} nothing: {WRITERS}" + (f", by {told(decision.acl)}" if decision.acl else "")
     if decision.rule is Rule.ACL and decision.acl is not None:
         same = decision.acl.permission == acl.permission
         return f"{verb} nothing: {told(decision.acl)} {'says the same' if same else 'hides it'}"
@@ -363,6 +346,7 @@ def _nothing(
         Rule.SUPER_USER: "super users may do everything",
         Rule.NO_ACL: f"{operation} is {decision.verdict} where no ACL is",
         Rule.NO_MATCH: "no ACL allows it",
+        Rule.OWN: "everybody may make and see tokens of his own",
     }.get(decision.rule, "")
     return f"{verb} nothing" + (f": {reason}" if reason else "")
 
@@ -371,7 +355,7 @@ def _losses(acl: Acl, losses: Mapping[tuple[str, ...], Sequence[Point]]) -> Iter
     for operations, found in losses.items():
         for operation, point in product(operations, found):
             where = "" if point.host == OTHER else f" from {point.host}"
-            what = f"{acl.resource_type} {_name(point.name)}"
+            what = f"{acl.resource_type} {describe_name(point.name)}"
             yield f"{_who(point.principal)} loses {operation} on {what}{where}"
 
 

@@ -46,12 +46,14 @@ _TOPIC_DENIED, _CLUSTER_DENIED = 29, 31
 class Held:
     """What we may do, by the names that ACLs use. cluster: None if it does not say; topics: only
     those that told it; every_topic: whether we may delete any topic, because the cluster is asked
-    for that before the topic, None if that is not known; denied: missing right -> the ACL that
+    for that before the topic, None if that is not known; hidden: that is concluded from a missing
+    Describe on the cluster, which a DENY would hide as well; denied: missing right -> the ACL that
     denies it, in words."""
 
     cluster: Set[str] | None
     topics: Mapping[str, Set[str]]
     every_topic: bool | None = None
+    hidden: bool = False
     denied: Mapping[Right, str] = field(default_factory=dict)
 
 
@@ -111,7 +113,7 @@ def _fault(api: str, right: Right, held: Held, principal: str | None) -> Fault:
         + (f", because of the ACL {denied}" if denied else ""),
         FaultClass.PERMISSION,
         api,
-        _advice(denied, right_for(api, name, code)),
+        _advice(denied, right_for(api, name, code)) + _unseen(right, held),
     )
 
 
@@ -120,6 +122,13 @@ def _advice(denied: str | None, right: str) -> str:
     if denied:
         return "delete that ACL, or run as a principal that it does not concern"
     return f"grant {right}, or run as a principal that has it"
+
+
+def _unseen(right: Right, held: Held) -> str:
+    """How to go on for who may delete every topic, and is denied to see that."""
+    if not held.hidden or right[:2] != ("Delete", "Topic"):
+        return ""
+    return "; if it has Delete on Cluster, grant Describe on Cluster, so that this can be seen"
 
 
 def _on_cluster(step: Step) -> str | None:

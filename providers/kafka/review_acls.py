@@ -14,10 +14,10 @@ from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
 from kafkaform.core.value import EMPTY
 
 from . import acls, rights, topics
-from .access import PREFIXED, Access, Question, Verdict, covered, decide, index
+from .access import PREFIXED, SOME_TOPIC, Access, Question, Verdict, covered, decide, index
 from .acls import DENY, Acl
 from .calibration import Oneself, list_rights, mismatches, oneself
-from .effects import OTHER, Both, Effect, both, effect, pattern
+from .effects import IDEMPOTENT, OTHER, Both, Effect, both, effect, pattern
 from .lockout import UNPROVEN_ACCESS, find_sight_losses, lockouts
 
 Found = Iterator[tuple[Identity, Block]]
@@ -137,7 +137,8 @@ def _effects(plan: Acls, before: Access, after: Access) -> dict[Identity, Effect
         for identity, created in made.items()
     }
     for identity, acl in plan.created.items():
-        effects[identity] = _closed(acl, effects[identity], before, after)
+        closed = _closed(acl, effects[identity], before, after)
+        effects[identity] = _closed_to_producers(acl, closed, before, after)
     for identity, acl in plan.deleted.items():
         effects[identity] = _open(acl, effects[identity], before, after)
     return effects
@@ -214,6 +215,23 @@ def _open(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
     more = ", and may create and delete every topic" if acl.resource_type == "Cluster" else ""
     opened = f"everybody gains everything on {pattern(acl)}{more}"
     return replace(found, notes=(*found.notes, opened))
+
+
+def _closed_to_producers(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
+    """The first ACL of the topic that brokers ask for on behalf of idempotent producers of any
+    topic: in an open cluster it shuts out those who write without an ACL."""
+    somebody = Question(f"User:{OTHER}", OTHER, IDEMPOTENT, "Cluster", acls.CLUSTER)
+    mine = acl.resource_type == "Topic" and covered(index([acl]), "Topic", SOME_TOPIC)
+    if before.allow_if_no_acl is not True or not mine or acl.resource_name == acls.EVERYTHING:
+        return found
+    had, has = (decide(one, somebody).verdict for one in (before, after))
+    if had is not Verdict.ALLOWED or has is Verdict.ALLOWED:
+        return found
+    shut = (
+        "everybody without an ACL of Write loses IdempotentWrite, whatever topic they write to: "
+        f"brokers ask for a topic called {SOME_TOPIC}"
+    )
+    return replace(found, notes=(*found.notes, shut), losses=(*found.losses, shut))
 
 
 def _only(acl: Acl, one: Access, other: Access) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
@@ -119,6 +119,26 @@ def worlds(seed: int, count: int) -> list[World]:
     return [world(chance, f"c{number:04}") for number in range(count)]
 
 
+def writing_worlds(seed: int, count: int) -> list[World]:
+    """Clusters where all hangs on who may write to topics, and on one ACL of the cluster."""
+    chance, found = Random(seed), []
+    for number in range(count):
+        writes = [
+            replace(
+                acl(chance, "Topic"),
+                operation=chance.choice(("Write", "Write", "All")),
+                permission=chance.choice(("Allow", "Deny")),
+                resource_name=chance.choice(("a", "ab", "b", "*", "hardcode", "h")),
+            )
+            for _ in range(chance.choice((0, 1, 2, 4, 6)))
+        ]
+        closed = [Acl("User:x", "*", "Alter", "Allow", "Cluster", CLUSTER, "Literal")]
+        made = tuple(dict.fromkeys((*writes, *chance.choice(((), closed, closed)))))
+        made_of = (made, chance.choice((None, (), ("User:u",))), chance.choice((None, True, False)))
+        found.append(World(f"w{number:04}", *made_of, ("a",), ()))
+    return found
+
+
 def table(acls: Iterable[Acl], others: Iterable[tuple[str, str]] = ()) -> pa.Table:
     """ACLs as `masks` reads them. others: (type, principal) that get an answer for every name."""
     rows = [
@@ -170,6 +190,13 @@ def reaches_every_topic(acl: Acl) -> bool:
     name, literal = acl.resource_name, acl.pattern_type == "Literal"
     fits = name in ("*", "kafka-cluster") if literal else "kafka-cluster".startswith(name)
     return acl.resource_type == "Cluster" and fits
+
+
+def reaches_some_topic(acl: Acl) -> bool:
+    """Whether an ACL is about the topic that brokers ask for on behalf of idempotent producers."""
+    name, literal = acl.resource_name, acl.pattern_type == "Literal"
+    fits = name in ("*", "hardcode") if literal else "hardcode".startswith(name)
+    return acl.resource_type == "Topic" and fits
 
 
 def covers(wide: tuple[str, str], narrow: tuple[str, str]) -> bool:

@@ -38,9 +38,11 @@ from tests.fleet.access_worlds import (
     World,
     covers,
     reaches_every_topic,
+    reaches_some_topic,
     told,
     verdict,
     worlds,
+    writing_worlds,
 )
 from tests.fleet.frames import frame
 from tests.fleet.lake import publish
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 CONTEXT = Context(Register(), datetime(2026, 3, 1, tzinfo=UTC), "b1")
-WORLDS = worlds(seed=7, count=150)
+WORLDS = [*worlds(seed=7, count=150), *writing_worlds(seed=9, count=60)]
 EVERYTHING = Only()
 Row = dict[str, Any]
 
@@ -122,8 +124,19 @@ def test_rows_about_patterns_say_what_the_authorizer_says(built: list[Row]) -> N
         for world in WORLDS
         if world.allow_if_no_acl and not any(map(reaches_every_topic, world.acls))
     }
-    assert found.keys() == wanted | supers | by_cluster | anybody
-    assert by_cluster and anybody
+    producers = {
+        (world.name, "Cluster", "*", "Prefixed", acl.principal, acl.host)
+        for world in WORLDS
+        for acl in world.acls
+        if acl.resource_type == "Topic" and acl.operation in ("All", "Write")
+    }
+    idempotent = {
+        (world.name, "Cluster", "*", "Prefixed", "User:*", "*")
+        for world in WORLDS
+        if world.allow_if_no_acl and not any(map(reaches_some_topic, world.acls))
+    }
+    assert found.keys() == wanted | supers | by_cluster | anybody | producers | idempotent
+    assert by_cluster and anybody and producers and idempotent
     asked = 0
     by_name = {world.name: world for world in WORLDS}
     for row in found.values():
@@ -183,6 +196,7 @@ def _compare(world: World, row: Row) -> int:
     ]
     full = world.access
     cluster = [acl for acl in world.acls if acl.resource_type == "Cluster" != kind]
+    cluster += [acl for acl in world.acls if acl.resource_type == "Topic" and kind == "Cluster"]
     access = Access(index([*everything, *cluster]), full.super_users, full.allow_if_no_acl)
     who = STRANGER if row["principal"] == "User:*" else row["principal"]
     host = ELSEWHERE if row["host"] == "*" else row["host"]
@@ -220,6 +234,25 @@ def test_rows_about_resources_say_what_the_authorizer_says(expanded: list[Row]) 
             assert answer is expected, (cluster, kind, name, who, host, operation)
             seen[answer] += 1
     assert min(seen.values()) > 500 and sum(seen.values()) > 8_000, seen
+
+
+def test_rows_about_the_cluster_know_who_may_write_to_a_topic(expanded: list[Row]) -> None:
+    """IdempotentWrite, asked for everybody from everywhere: a producer has it by any topic."""
+    cluster = ("Cluster", "kafka-cluster")
+    seen = dict.fromkeys(Verdict, 0)
+    for world in WORLDS:
+        about = (world.name, *cluster)
+        some = [
+            row
+            for row in expanded
+            if (row["cluster"], row["resource_type"], row["resource"]) == about
+        ]
+        for who, host in product((*PRINCIPALS, STRANGER), (*HOSTS[1:], ELSEWHERE)):
+            expected = verdict(world.access, "IdempotentWrite", *cluster, who, host)
+            answer = told(_row(some, who, host), "IdempotentWrite")
+            assert answer is expected, (world, who, host)
+            seen[answer] += 1
+    assert min(seen.values()) > 200, seen
 
 
 def _row(some: Sequence[Row], who: str, host: str) -> Row:
@@ -284,6 +317,8 @@ def test_a_part_of_the_expansion_is_as_in_the_whole(
             if (row["resource_type"], row["resource"]) == ("Topic", "abc")
         }.items()
     )
+    cluster = keyed(expansion(frames, Only(resource="cluster")))
+    assert cluster == {key: row for key, row in whole.items() if row["resource_type"] == "Cluster"}
     # It is told of clusters that have no such topic too.
     assert {row["cluster"] for row in some.values()} == {world.name for world in WORLDS}
     begun = keyed(expansion(frames, Only(resource="topic/a*")))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from kafkaform.core.errors import UsageError
 from kafkaform.fleet.access_bits import ASKED
 from kafkaform.fleet.whocan import Wanted, acls_in, needed_rows, wanted, who_can
-from kafkaform_providers.kafka.access import Question, decide
+from kafkaform_providers.kafka.access import Question, Verdict, decide
 from kafkaform_providers.kafka.acls import Acl, acl_of_key
 from tests.fleet.access_worlds import (
     AT,
@@ -26,6 +27,7 @@ from tests.fleet.access_worlds import (
     World,
     shown,
     worlds,
+    writing_worlds,
 )
 
 ORDERS = World("prod", (), (), False, ("orders",), ())
@@ -82,6 +84,44 @@ def test_every_answer_is_the_authorizers() -> None:
             assert answer.via[0] == expected.acl.key
         verdicts[answer.verdict] += 1
     assert min(verdicts.values()) > 100, verdicts
+
+
+def test_an_idempotent_producer_has_it_by_any_topic() -> None:
+    """The rows of all topics are asked for, and the ACL that lets it in is named first."""
+    verdicts = dict.fromkeys(("allowed", "denied", "unknown"), 0)
+    for world in writing_worlds(seed=24, count=60):
+        for who, host in product((*PRINCIPALS[:2], STRANGER), (*HOSTS[1:], None)):
+            asked = wanted("IDEMPOTENT_WRITE", "cluster", who, host)
+            needed = list(pushed_down(permissions(world), asked))
+            (answer,) = who_can(needed, [world.cluster()], asked)
+            question = Question(who, host, "IdempotentWrite", "Cluster", "kafka-cluster")
+            expected = decide(world.access, question)
+            told = answer.verdict, answer.rule, answer.needs
+            assert told == (str(expected.verdict), str(expected.rule), expected.needs)
+            if expected.acl and answer.verdict != "unknown":
+                assert answer.via[0] == expected.acl.key
+            verdicts[answer.verdict] += 1
+        listed = who_can(
+            permissions(world), [world.cluster()], wanted("idempotentwrite", "cluster")
+        )
+        by_name = {answer.principal for answer in listed}
+        for who in PRINCIPALS[:2]:
+            question = Question(who, None, "IdempotentWrite", "Cluster", "kafka-cluster")
+            named = who in {acl.principal for acl in world.acls}
+            if named and decide(world.access, question).verdict is not Verdict.DENIED:
+                assert who in by_name
+    assert min(verdicts.values()) > 30, verdicts
+
+
+def test_everybody_makes_tokens_of_his_own() -> None:
+    """No ACL can deny it, and nobody needs one, seen or not."""
+    asked = wanted("create_tokens", "user/User:a")
+    deny = acl_of_key("User:a|*|All|Deny|User|User:a|Literal")
+    for acls, cluster in (((deny,), {}), ((), {"status": "failed"})):
+        world = replace(ORDERS, acls=acls)
+        answers = who_can(permissions(world), [world.cluster(**cluster)], asked)
+        told = {(one.principal, one.verdict, one.rule, one.via) for one in answers}
+        assert ("User:a", "allowed", "own tokens", ()) in told
 
 
 def test_everybody_who_can_or_might_is_listed() -> None:

@@ -2,13 +2,14 @@
 
 A request is refused for want of a right before anything else is looked at, so most probes need
 no topic, group or transaction to be there. Where several rights open the same door, the door is
-open if one of them is held.
+open if one of them is held; some doors ask for another right besides.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -51,6 +52,8 @@ from kafkaform_providers.kafka.wire.client import Wire
 from kafkaform_providers.kafka.wire.cluster import describe_cluster
 from kafkaform_providers.kafka.wire.configs import alter_configs, describe_configs
 
+from .token_messages import CreateDelegationTokenRequest, DescribeDelegationTokenRequest
+
 HOST, ELSEWHERE = "127.0.0.1", "10.1.2.3"
 USERS = ("u0", "u1", "u2")
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -58,17 +61,23 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "Group": ("a", "ab", "abc", "b", "ba", "*", "*x", "ü"),
     "TransactionalID": ("a", "ab", "b", "*x"),
     "Cluster": ("kafka-cluster",),
+    "User": ("User:t1", "User:t2", "User:u0", "User:u1"),
 }
 """Resource type -> the names that are asked about; what they share makes prefixes meet."""
+NEVER = ("a*", "ab!", "abc*", "b!", "*x")
+"""Names that brokers ask the authorizer about, and then refuse: no topic can have them."""
+OWNERS = ("t1", "t2", "u1")
+"""Whose tokens there are; the last one is a user who asks too."""
 PATTERNS: Mapping[str, tuple[str, ...]] = {
     **{kind: (*names, "*", *sorted({name[:1] for name in names})) for kind, names in NAMES.items()},
+    # Brokers ask for this topic when they ask whether somebody may write to any.
+    "Topic": (*NAMES["Topic"], "*", *sorted({name[:1] for name in NAMES["Topic"]}), "hardcode"),
     "Cluster": ("kafka-cluster",),
+    "User": (*NAMES["User"], "*", "User:", "User:t"),
 }
-REFUSED = frozenset({29, 30, 31, 53})
-"""TOPIC_, GROUP_, CLUSTER_ and TRANSACTIONAL_ID_AUTHORIZATION_FAILED."""
+REFUSED = frozenset({29, 30, 31, 53, 65})
+"""TOPIC_, GROUP_, CLUSTER_, TRANSACTIONAL_ID_ and DELEGATION_TOKEN_AUTHORIZATION_FAILED."""
 SECONDS = 15.0
-ANY = "any topic"
-"""Instead of a name: a right on one topic, whichever it is, would do."""
 
 
 class Right(NamedTuple):
@@ -79,25 +88,54 @@ class Right(NamedTuple):
 
 class Probe(NamedTuple):
     """user did `api`; allowed: what the broker said; rights: each of them would do; alone: no
-    right on another resource would."""
+    right on another resource would; besides: needed as well."""
 
     user: str
     api: str
     rights: tuple[Right, ...]
     allowed: bool
     alone: bool = False
+    besides: Right | None = None
 
 
 # ── ACLs ────────────────────────────────────────────────────────────────────────────────
 
 
-def random_acls(chance: random.Random, count: int) -> tuple[Acl, ...]:
-    """ACLs of every kind, dense enough to meet, to hide and to contradict each other."""
-    return tuple({_acl(chance) for _ in range(count)})
+def random_acls(chance: random.Random, count: int, tokens: Sequence[str] = ()) -> tuple[Acl, ...]:
+    """ACLs of every kind, dense enough to meet, to hide and to contradict each other. tokens: ids
+    of those that there are."""
+    return tuple({_acl(chance, tokens) for _ in range(count)})
 
 
-def _acl(chance: random.Random) -> Acl:
-    kind = chance.choice(("Topic", "Topic", "Group", "Group", "TransactionalID", "Cluster"))
+def random_writers(chance: random.Random, count: int) -> tuple[Acl, ...]:
+    """ACLs of Write on topics alone, as many DENYs as ALLOWs: whether somebody may write to any
+    topic hangs on a few of them. One ACL of the cluster closes it, or all might write anyway."""
+    made = (replace(_acl(chance, ()), resource_type="Topic") for _ in range(count))
+    closed = Acl("User:other", "*", "Alter", "Allow", "Cluster", "kafka-cluster", "Literal")
+    return tuple(
+        {closed}
+        | {
+            replace(
+                acl,
+                operation=chance.choice(("Write", "Write", "All")),
+                permission=chance.choice(("Allow", "Deny")),
+                resource_name=chance.choice(PATTERNS["Topic"]),
+            )
+            for acl in made
+        }
+    )
+
+
+KINDS = (
+    *("Topic", "Topic", "Topic", "Topic", "Group", "Group", "Group", "Group"),
+    *("TransactionalID", "TransactionalID", "Cluster", "Cluster", "User", "DelegationToken"),
+)
+"""Resource types, as often as ACLs are made of them."""
+
+
+def _acl(chance: random.Random, tokens: Sequence[str]) -> Acl:
+    kind = chance.choice(KINDS)
+    names = PATTERNS.get(kind) or ("*", *tokens, *(token[:1] for token in tokens))
     pattern = chance.choice(tuple(PATTERN_TYPES))
     return Acl(
         chance.choice((*(f"User:{user}" for user in USERS), "User:*", "User:other", "Group:g")),
@@ -105,7 +143,7 @@ def _acl(chance: random.Random) -> Acl:
         chance.choice(("All", *SUPPORTED[kind], *SUPPORTED[kind])),
         "Deny" if chance.random() < 0.25 else "Allow",
         kind,
-        chance.choice(PATTERNS[kind]),
+        chance.choice(names),
         pattern,
     )
 
@@ -166,28 +204,36 @@ def count_acls(wire: Wire) -> int:
 
 def everything(user: str, wire: Wire) -> Iterator[Probe]:
     """Every kind of request once for every name."""
-    for ask in (*_TOPICS, *_GROUPS, *_TRANSACTIONS, *_CLUSTER):
+    for ask in (*_TOPICS, *_GROUPS, *_TRANSACTIONS, *_CLUSTER, create_tokens):
         yield from ask(user, wire)
 
 
 Codes = Iterator[tuple[str, int]]
+_INVALID_NAME, _INVALID_PRINCIPAL_TYPE = 17, 67
 
 
 def _door(
-    kind: str, operation: str, *more: Right, alone: bool = False
+    kind: str,
+    operation: str,
+    *more: Right,
+    alone: bool = False,
+    besides: str = "",
+    names: Sequence[str] = (),
 ) -> Callable[[Callable[[Wire, Sequence[str]], Codes]], Callable[[str, Wire], Iterator[Probe]]]:
-    """Makes a function that gives error codes by name one that gives probes."""
+    """Makes a function that gives error codes by name one that gives probes. besides: an operation
+    on the same resource that is asked for too."""
 
     def decorate(
         codes: Callable[[Wire, Sequence[str]], Codes],
     ) -> Callable[[str, Wire], Iterator[Probe]]:
         def ask(user: str, wire: Wire) -> Iterator[Probe]:
-            names = NAMES[kind]
-            answered = dict(codes(wire, names))
-            assert answered.keys() == set(names), (codes.__name__, answered)
+            asked = names or NAMES[kind]
+            answered = dict(codes(wire, asked))
+            assert answered.keys() == set(asked), (codes.__name__, answered)
             for name, code in answered.items():
                 rights = (Right(operation, kind, name), *more)
-                yield Probe(user, codes.__name__, rights, code not in REFUSED, alone)
+                also = Right(besides, kind, name) if besides else None
+                yield Probe(user, codes.__name__, rights, code not in REFUSED, alone, also)
 
         return ask
 
@@ -201,6 +247,18 @@ def metadata(wire: Wire, names: Sequence[str]) -> Codes:
         topics=[row(name=name) for name in names], allow_auto_topic_creation=False, max_version=9
     )
     yield from ((row.name, row.error_code) for row in wire.send(request, SECONDS).topics)
+
+
+@_door("Topic", "Create", besides="Describe", names=NEVER)
+def create_automatically(wire: Wire, names: Sequence[str]) -> Codes:
+    """A consumer or producer that asks for a topic that is not there has it made."""
+    row = MetadataRequest.MetadataRequestTopic
+    request = MetadataRequest(
+        topics=[row(name=name) for name in names], allow_auto_topic_creation=True, max_version=9
+    )
+    for topic in wire.send(request, SECONDS).topics:
+        assert topic.error_code in (29, _INVALID_NAME), topic
+        yield topic.name, topic.error_code
 
 
 @_door("Topic", "Write")
@@ -364,7 +422,16 @@ def init_producer_id(wire: Wire, names: Sequence[str]) -> Codes:
         yield name, wire.send(request, SECONDS).error_code
 
 
-@_door("Cluster", "IdempotentWrite", Right("Write", "Topic", ANY))
+@_door("TransactionalID", "Write", besides="TwoPhaseCommit")
+def two_phase_commit(wire: Wire, names: Sequence[str]) -> Codes:
+    for name in names:
+        request = InitProducerIdRequest(
+            transactional_id=name, transaction_timeout_ms=10_000, enable2_pc=True, min_version=6
+        )
+        yield name, wire.send(request, SECONDS).error_code
+
+
+@_door("Cluster", "IdempotentWrite")
 def idempotent_producer(wire: Wire, names: Sequence[str]) -> Codes:
     request = InitProducerIdRequest(
         transactional_id=None, transaction_timeout_ms=10_000, max_version=4
@@ -417,8 +484,28 @@ def alter_quotas(wire: Wire, names: Sequence[str]) -> Codes:
     yield names[0], answer.entries[0].error_code
 
 
+@_door("User", "CreateTokens")
+def create_tokens(wire: Wire, names: Sequence[str]) -> Codes:
+    """Nobody may renew a token but users, which is looked at last: so none is made."""
+    renewer = CreateDelegationTokenRequest.CreatableRenewers(
+        principal_type="Group", principal_name="g"
+    )
+    for name in names:
+        request = CreateDelegationTokenRequest(
+            owner_principal_type="User",
+            owner_principal_name=name.removeprefix("User:"),
+            renewers=[renewer],
+            max_lifetime_ms=-1,
+            min_version=3,
+        )
+        code = wire.send(request, SECONDS).error_code
+        assert code in (65, _INVALID_PRINCIPAL_TYPE), code
+        yield name, code
+
+
 _TOPICS = (
     metadata,
+    create_automatically,
     produce,
     fetch,
     list_offsets,
@@ -437,7 +524,7 @@ _GROUPS = (
     group_configs,
     alter_group_configs,
 )
-_TRANSACTIONS = (init_producer_id, idempotent_producer, describe_transactions)
+_TRANSACTIONS = (init_producer_id, two_phase_commit, idempotent_producer, describe_transactions)
 _CLUSTER = (describe_acls, alter_reassignments, describe_quotas, alter_quotas)
 
 
@@ -466,6 +553,44 @@ def deletions(
             recreate(name)
         right = Right("Delete", "Topic", name)
         yield Probe(user, "delete_topics", (right,), codes != {29})
+
+
+# ── tokens ──────────────────────────────────────────────────────────────────────────────
+
+
+def make_token(admin: Wire, owner: str) -> str:
+    """The id of a new token of this user, which the super user asked for."""
+    request = CreateDelegationTokenRequest(
+        owner_principal_type="User",
+        owner_principal_name=owner,
+        renewers=[],
+        max_lifetime_ms=-1,
+        min_version=3,
+    )
+    answer = admin.send(request, SECONDS)
+    assert answer.error_code == 0, answer
+    return str(answer.token_id)
+
+
+def list_tokens(wire: Wire) -> frozenset[str]:
+    """The ids of the tokens that we may see."""
+    answer = wire.send(DescribeDelegationTokenRequest(owners=None, min_version=3), SECONDS)
+    assert answer.error_code == 0, answer
+    return frozenset(token.token_id for token in answer.tokens)
+
+
+def sights(user: str, wire: Wire, tokens: Mapping[str, str]) -> Iterator[Probe]:
+    """Whether each token is seen: by a right on it, or on the user whose it is.
+
+    tokens: id -> owner.
+    """
+    seen = list_tokens(wire)
+    for token, owner in tokens.items():
+        rights_ = (
+            Right("DescribeTokens", "User", f"User:{owner}"),
+            Right("Describe", "DelegationToken", token),
+        )
+        yield Probe(user, "describe_tokens", rights_, token in seen)
 
 
 # ── authorized operations ───────────────────────────────────────────────────────────────

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafkaform_providers.kafka.access import (
@@ -22,6 +22,7 @@ from kafkaform_providers.kafka.access import (
     index,
     principals,
 )
+from kafkaform_providers.kafka.access_story import Wanted, explain
 from kafkaform_providers.kafka.acls import Acl
 
 TEXT = st.sampled_from(("a", "ab", "abc", "b", "*", "*x", ""))
@@ -31,6 +32,8 @@ HOSTS = ("1.1.1.1", "2.2.2.2")
 OPERATIONS = (
     "All",
     "Read",
+    "Write",
+    "IdempotentWrite",
     "Create",
     "Delete",
     "Describe",
@@ -50,14 +53,40 @@ acls = st.builds(
     st.sampled_from(("Allow", "Allow", "Deny")),
     PLACES | st.just(("Cluster", CLUSTER, "Literal")),
 )
-many = st.lists(acls, max_size=12)
-questions = st.builds(
-    Question,
-    principal=st.sampled_from(("User:u", "User:v", "User:w", "Group:g")),
-    host=st.sampled_from(HOSTS),
-    operation=st.sampled_from(OPERATIONS[1:]),
-    resource_type=st.sampled_from(KINDS),
-    resource_name=NAMES,
+writes = st.builds(
+    lambda who, host, operation, permission, name, pattern: Acl(
+        who, host, operation, permission, "Topic", name, pattern
+    ),
+    st.sampled_from(WHO[:3]),
+    st.sampled_from(("*", *HOSTS)),
+    st.sampled_from(("All", "Write", "Write", "Read")),
+    st.sampled_from(("Allow", "Deny")),
+    st.sampled_from(("a", "ab", "abc", "b", "*", "hardcode", "h", "")),
+    st.sampled_from(("Literal", "Prefixed")),
+)
+many = st.lists(acls, max_size=12) | st.lists(writes, max_size=5)
+people = st.sampled_from(("User:u", "User:v", "User:w", "Group:g"))
+idempotent = st.builds(
+    lambda who, host: Question(who, host, "IdempotentWrite", "Cluster", CLUSTER),
+    people,
+    st.sampled_from(HOSTS),
+)
+tokens = st.builds(
+    lambda who, name: Question(who, HOSTS[0], "CreateTokens", "User", name),
+    people,
+    st.sampled_from(("User:u", "User:v")),
+)
+questions = (
+    st.builds(
+        Question,
+        principal=people,
+        host=st.sampled_from(HOSTS),
+        operation=st.sampled_from(OPERATIONS[1:]),
+        resource_type=st.sampled_from(KINDS),
+        resource_name=NAMES,
+    )
+    | idempotent
+    | tokens
 )
 supers = st.none() | st.frozensets(st.sampled_from(("User:u", "User:x")))
 rules = st.none() | st.booleans()
@@ -95,6 +124,11 @@ def naive(
 ) -> Verdict:
     """The authorizer as its documentation puts it, one ACL after the other; whoever creates or
     deletes a topic may do it by a right on the cluster too."""
+    if question.resource_type == "User" and question.principal == question.resource_name:
+        return Verdict.ALLOWED
+    idempotent = question.resource_type == "Cluster" and question.operation == "IdempotentWrite"
+    if idempotent and naive_writer(found, question, super_users, rule):
+        return Verdict.ALLOWED
     if question.resource_type == "Topic" and question.operation in ("Create", "Delete"):
         whole = replace(question, resource_type="Cluster", resource_name=CLUSTER)
         if naive(found, whole, super_users, rule) is Verdict.ALLOWED:
@@ -127,6 +161,36 @@ def naive(
     return Verdict.ALLOWED if verdict and not denied else Verdict.DENIED
 
 
+def naive_writer(
+    found: Sequence[Acl], question: Question, super_users: frozenset[str], rule: bool
+) -> bool:
+    """Whether somebody may write to some topic, in the order in which brokers look for it."""
+    fixed = replace(question, operation="Write", resource_type="Topic", resource_name="hardcode")
+    if naive(found, fixed, super_users, rule) is Verdict.ALLOWED:
+        return True
+    mine = [
+        one
+        for one in found
+        if one.resource_type == "Topic"
+        and one.operation in ("All", "Write")
+        and one.principal in (question.principal, "User:*")
+        and one.host in ("*", question.host)
+    ]
+    denies = {(one.resource_name, one.pattern_type) for one in mine if one.permission == "Deny"}
+    allows = {(one.resource_name, one.pattern_type) for one in mine if one.permission == "Allow"}
+    if ("*", "Literal") in denies:
+        return False
+    if ("*", "Literal") in allows:
+        return True
+    for name, pattern in allows:
+        dominated = [one for one, kind in denies if one and kind == "Prefixed"]
+        if pattern == "Literal" and (name, "Literal") in denies:
+            continue
+        if not any(name.startswith(prefix) for prefix in dominated):
+            return True
+    return False
+
+
 # ── properties ──────────────────────────────────────────────────────────────────────────
 
 
@@ -137,6 +201,43 @@ def test_the_index_answers_as_a_list_would(
     """Looking ACLs up gives what going through all of them gives."""
     access = Access(index(found), super_users, rule)
     assert decide(access, question).verdict == naive(found, question, super_users, rule)
+
+
+closed = acl("User:x", "Alter", name=CLUSTER, kind="Cluster")
+"""Where there is no ACL of the cluster, everybody writes idempotently who may write without one."""
+writing = st.lists(writes, max_size=5).map(lambda found: [*found, closed])
+somebody = st.sampled_from(("User:u", "User:v"))
+
+
+@settings(max_examples=1_000)
+@given(writing, somebody, st.sampled_from(HOSTS), st.booleans())
+def test_who_may_write_to_any_topic_is_who_brokers_let_in(
+    found: list[Acl], who: str, host: str, rule: bool
+) -> None:
+    """An idempotent producer needs no right on the cluster if it may write to some topic, as a
+    list of ACLs about nothing else says."""
+    question = Question(who, host, "IdempotentWrite", "Cluster", CLUSTER)
+    decision = decide(Access(index(found), frozenset(), rule), question)
+    assert decision.verdict == naive(found, question, frozenset(), rule)
+    assert decision.on_topic or rule or decision.verdict is Verdict.DENIED
+
+
+@settings(max_examples=1_000)
+@given(writing, somebody, st.booleans())
+def test_an_unknown_host_or_rule_lets_in_only_whom_each_would(
+    found: list[Acl], who: str, rule_known: bool
+) -> None:
+    """Whether it may write somewhere is certain only if it is the same from everywhere."""
+    asked = Question(who, None, "IdempotentWrite", "Cluster", CLUSTER)
+    access = Access(index(found), frozenset(), False if rule_known else None)
+    decision = decide(access, asked)
+    if decision.verdict is Verdict.UNKNOWN:
+        assert decision.needs
+        return
+    for host in (*HOSTS, "3.3.3.3"):
+        for rule in (False,) if rule_known else (False, True):
+            sure = naive(found, replace(asked, host=host), frozenset(), rule)
+            assert sure is decision.verdict
 
 
 @given(many, st.randoms(use_true_random=False), questions, supers, rules)
@@ -319,3 +420,33 @@ def test_fifty_thousand_acls_are_looked_up_not_searched() -> None:
             name,
             f"team{number % 997}.",
         ]
+
+
+# ── explained ───────────────────────────────────────────────────────────────────────────
+
+
+def told_why(found: Sequence[Acl], who: str, operation: str, **place: str) -> tuple[str, str]:
+    """The verdict and the reason that `explain access` shows."""
+    kind, name = place.get("kind", "Cluster"), place.get("name", CLUSTER)
+    access = Access(index(found), frozenset(), False)
+    (answer,) = explain(access, Wanted(kind, name, (operation,), who), "")["answers"]
+    return answer["verdict"], answer["why"]
+
+
+def test_the_reason_is_told_where_another_right_opens_the_door() -> None:
+    """A producer by the ACL of its topic, which stands among the ACLs; and tokens of one's own."""
+    write, deny = acl(operation="Write"), acl("User:u", "All", "Deny", CLUSTER, kind="Cluster")
+    verdict, why = told_why([write, deny], "User:u", "IdempotentWrite")
+    assert verdict == "allowed" and why.startswith(
+        "Allow Write for User:u on Topic orders: who may"
+    )
+    verdict, why = told_why([deny], "User:u", "IdempotentWrite")
+    assert verdict == "denied" and why.endswith("no ACL allows Write to a topic (KIP-679)")
+    access = Access(index([write, deny, acl("User:v", "Write")]), frozenset(), False)
+    wanted = Wanted("Cluster", CLUSTER, ("IdempotentWrite",))
+    document = explain(access, wanted, "")
+    assert [one["principal"] for one in document["answers"]] == ["User:u", "User:v"]
+    assert len(document["acls"]) == 3
+    tokens = told_why([], "User:u", "CreateTokens", kind="User", name="User:u")
+    assert tokens == ("allowed", "everybody may make and see tokens of his own")
+    assert told_why([], "User:v", "CreateTokens", kind="User", name="User:u")[0] == "denied"

@@ -450,7 +450,8 @@ def test_delete_on_the_cluster_deletes_a_topic_that_denies_it(
 def test_who_may_not_read_acls_is_judged_by_what_is_told(
     admin: KafkaSession, user: Settings, prefix: str
 ) -> None:
-    """Delete on the cluster would give Describe on it, so without that it is not there either."""
+    """Delete on the cluster would give Describe on it, so without that it is not there either,
+    unless a DENY hides it: the advice says what to do then."""
     (made,) = apply(admin, new(prefix))
     gone = cluster.gone(prefix, made.incarnation)
     with role(admin, prefix, f'role = "consumer"\n  topics = ["{prefix}"]'):
@@ -458,6 +459,7 @@ def test_who_may_not_read_acls_is_judged_by_what_is_told(
         steps = [step for batch in cluster.batches(session, [gone]) for step in batch.steps]
         (verdict,) = eventually(lambda: session.examine(steps), bool)
         assert verdict.fault and "Delete on Topic" in verdict.fault.message
+        assert "if it has Delete on Cluster, grant Describe on Cluster" in verdict.fault.advice
         assert "or Delete on Cluster" in verdict.fault.advice
         session.close()
     apply(admin, gone)

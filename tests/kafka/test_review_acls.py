@@ -537,6 +537,21 @@ def test_where_the_cluster_stands_open_topics_are_open_to_deletion() -> None:
     assert "and create and delete every topic" in block.reason
 
 
+def test_the_first_acl_of_the_topic_that_brokers_ask_for_shuts_producers_out() -> None:
+    """Where no ACL means that everybody may, idempotent producers of all topics hang on one name,
+    unless the cluster has no ACL or the right is there for all."""
+    change = create(replace(acl(), resource_name="hard", pattern_type="Prefixed"))
+    said = "loses IdempotentWrite, whatever topic they write to"
+    found = judge([change], [MINE], allow_if_no_acl=True, super_users=(ME,))
+    assert said in note(found, change)
+    assert any(said in loss for loss in found.losses[change.identity])
+    every = on_cluster("IdempotentWrite", "User:*")
+    for live, rule in (([MINE], False), ([MINE, every], True), ([], True)):
+        held = None if live else frozenset[str]()
+        found = judge([change], live, held=held, allow_if_no_acl=rule, super_users=(ME,))
+        assert said not in note(found, change)
+
+
 def test_the_first_acl_closes_a_resource() -> None:
     """Where no ACL means that everybody may, the first one takes it from everybody else."""
     change = create(acl())

@@ -38,7 +38,7 @@ def explain(context: Context, steps: Sequence[Step], held: Held) -> Held:
     if isinstance(live, Fault):
         # Delete on the cluster would give Describe on it too, unless that were denied.
         hidden = held.cluster is not None and "Describe" not in held.cluster
-        return replace(held, every_topic=False if hidden else None)
+        return replace(held, every_topic=False if hidden else None, hidden=hidden)
     access = _authorizer(live, context.facts, held.cluster)
     me = context.facts.principal
     whole = authorize(access, Question(me, None, "Delete", "Cluster", CLUSTER)).verdict
