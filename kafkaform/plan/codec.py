@@ -16,8 +16,8 @@ from enum import Enum
 from typing import Any
 
 from ..core import canonical
-from ..core.errors import PlanRefused
-from ..core.value import FrozenMap, SecretRef, Value
+from ..core.errors import PlanRefused, StorageError
+from ..core.value import EMPTY, FrozenMap, SecretRef, Value
 from .model import FORMAT, Plan
 
 NOTHING = dataclasses.MISSING
@@ -47,9 +47,47 @@ def decode(data: bytes, where: str) -> Plan:
     if data != whole or body["checksum"] != canonical.digest(body.without(["checksum"])):
         raise PlanRefused(f"{where} was altered after it was saved: its checksum differs", advice)
     try:
-        return from_data(Plan, body["plan"])
-    except (AttributeError, TypeError, ValueError, KeyError) as error:
+        return _plan(body["plan"])
+    except Misfit as error:
         raise PlanRefused(f"{where} is not a plan of this version: {error}", advice) from None
+
+
+def recorded(data: Value, run: str) -> Plan:
+    """The plan that an audit log has of this run. Raises StorageError for what is no plan."""
+    try:
+        return _plan(data)
+    except Misfit as error:
+        raise _unusable(run, error) from None
+
+
+def instances_in(data: FrozenMap, run: str) -> set[str]:
+    """The provider instances of a recorded plan, which is not read for that. Raises as
+    `recorded`."""
+    instances = data.get("instances", EMPTY)
+    if type(instances) is not FrozenMap:
+        raise _unusable(run, Misfit("is not an object").within("instances"))
+    return set(instances)
+
+
+def _unusable(run: str, error: Misfit) -> StorageError:
+    return StorageError(
+        f"the plan of run {run} in the audit log cannot be used: {error}",
+        "It was edited, or written by a newer version of kafkaform: use that version, or put "
+        "the log back from a backup together with its state. Nothing was sent.",
+    )
+
+
+def _plan(data: Value) -> Plan:
+    """A plan whose parts name each other. Raises Misfit."""
+    plan = from_data(Plan, data)
+    for number, change in enumerate(plan.changes):
+        for identity in (change.identity, *(step.identity for step in change.steps)):
+            if identity.instance not in plan.instances:
+                raise Misfit("is none of `instances`").within(f"changes[{number}].identity")
+    for number, removal in enumerate(plan.removals):
+        if removal.identity.instance not in plan.instances:
+            raise Misfit("is none of `instances`").within(f"removals[{number}].identity")
+    return plan
 
 
 def to_data(value: Any) -> Value:
@@ -77,12 +115,28 @@ def to_data(value: Any) -> Value:
     raise TypeError(f"a plan cannot hold {type(value).__name__}")
 
 
+class Misfit(ValueError):
+    """Says which member of a noun's data is not what it has to be."""
+
+    def __init__(self, problem: str, path: str = "") -> None:
+        super().__init__(problem, path)
+        self.problem, self.path = problem, path
+
+    def within(self, step: str) -> Misfit:
+        """The same, told from one level above."""
+        dot = "." if self.path and not self.path.startswith("[") else ""
+        return Misfit(self.problem, f"{step}{dot}{self.path}")
+
+    def __str__(self) -> str:
+        return f"`{self.path}` {self.problem}" if self.path else f"it {self.problem}"
+
+
 T = typing.TypeVar("T")
 
 
 def from_data(cls: type[T], data: Value) -> T:
-    """The noun that `to_data` made this data of. Raises TypeError, ValueError, KeyError or
-    AttributeError for data of another shape."""
+    """The noun that `to_data` made this data of. Raises Misfit, naming the member, for data of
+    another shape."""
     return typing.cast(T, _reader(typing.cast(Any, cls))(data))
 
 
@@ -101,42 +155,114 @@ def _default(field: dataclasses.Field[Any]) -> Any:
     return field.default
 
 
+_PLAIN: Mapping[Any, tuple[tuple[type[Any], ...], str]] = {
+    str: ((str,), "text"),
+    bool: ((bool,), "true or false"),
+    int: ((int,), "a whole number"),
+    float: ((int, Decimal), "a number"),
+    FrozenMap: ((FrozenMap,), "an object"),
+}
+"""Type of a field -> the types that its data may have, and their name."""
+
+
 @functools.cache
 def _reader(hint: Hashable) -> Reader:
     origin = typing.get_origin(hint)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         return _noun_reader(hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return hint
+        return _word_reader(hint)
     if origin is tuple:
         return _tuple_reader(typing.get_args(hint))
     if origin is typing.Union or origin is types.UnionType:
         return _optional_reader(hint)
     if origin is not None and issubclass(origin, Mapping):
-        item = _reader(typing.get_args(hint)[1])
-        return lambda data: {key: item(value) for key, value in data.items()}
-    if hint is float:
-        return float
+        return _map_reader(typing.get_args(hint)[1])
+    if hint in _PLAIN:
+        return _plain_reader(hint)
     return lambda data: data
+
+
+def _plain_reader(hint: Any) -> Reader:
+    known, name = _PLAIN[hint]
+
+    def read(data: Any) -> Any:
+        if type(data) not in known:
+            raise Misfit(f"is not {name}")
+        return float(data) if hint is float else data
+
+    return read
+
+
+def _word_reader(cls: type[Enum]) -> Reader:
+    words = {member.value: member for member in cls}
+
+    def read(data: Any) -> Any:
+        if type(data) is not str or data not in words:
+            raise Misfit(f"is not one of {', '.join(words)}")
+        return words[data]
+
+    return read
 
 
 def _noun_reader(cls: type[Any]) -> Reader:
     hints = typing.get_type_hints(cls)
     readers: dict[str, Reader] = {}
+    needed: set[str] = set()
 
     def read(data: Any) -> Any:
-        if not isinstance(data, FrozenMap):
-            raise TypeError(f"expected {cls.__name__}")
+        if type(data) is not FrozenMap:
+            raise Misfit("is not an object")
         if not readers:
-            readers.update({f.name: _reader(hints[f.name]) for f in dataclasses.fields(cls)})
-        return cls(**{name: readers[name](value) for name, value in data.items()})
+            needed.update(name for name, default in _defaults(cls) if default is NOTHING)
+            readers.update({name: _reader(hints[name]) for name, _ in _defaults(cls)})
+        if missing := needed - data.keys():
+            raise Misfit(f"lacks {', '.join(sorted(missing))}")
+        members = {}
+        for name, value in data.items():
+            if name not in readers:
+                raise Misfit("is not known to this version").within(name)
+            try:
+                members[name] = readers[name](value)
+            except Misfit as misfit:
+                raise misfit.within(name) from None
+        return cls(**members)
+
+    return read
+
+
+def _map_reader(hint: Any) -> Reader:
+    item = _reader(hint)
+
+    def read(data: Any) -> Any:
+        if type(data) is not FrozenMap:
+            raise Misfit("is not an object")
+        found = {}
+        for key, value in data.items():
+            try:
+                found[key] = item(value)
+            except Misfit as misfit:
+                raise misfit.within(key) from None
+        return found
 
     return read
 
 
 def _tuple_reader(arguments: tuple[Any, ...]) -> Reader:
     item = _reader(arguments[0])
-    return lambda data: tuple(item(value) for value in data)
+
+    def read(data: Any) -> Any:
+        if type(data) is not tuple:
+            raise Misfit("is not a list")
+        found = []
+        for value in data:
+            try:
+                found.append(item(value))
+            except Misfit as misfit:
+                raise misfit.within(f"[{len(found)}]") from None
+        return tuple(found)
+
+    return read
 
 
 def _optional_reader(hint: Any) -> Reader:

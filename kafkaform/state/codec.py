@@ -128,10 +128,10 @@ def row_of(data: Value, where: str) -> Row:
     try:
         return _row("the row", data)
     except _Wrong as error:
-        raise StorageError(f"{where}: {error}", _DAMAGED_EDIT) from None
+        raise StorageError(f"{where}: {error}", DAMAGED_EDIT) from None
 
 
-_DAMAGED_EDIT = "`kafkaform audit verify` says whether the log was changed. Nothing was sent."
+DAMAGED_EDIT = "`kafkaform audit verify` says whether the log was changed. Nothing was sent."
 
 
 # ── to data ─────────────────────────────────────────────────────────────────────────────
