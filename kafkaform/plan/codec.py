@@ -16,8 +16,11 @@ from enum import Enum
 from typing import Any
 
 from ..core import canonical
+from ..core.change import Change
 from ..core.errors import PlanRefused, StorageError
+from ..core.resource import Identity
 from ..core.value import EMPTY, FrozenMap, SecretRef, Value
+from ..state.codec import has_secret, row_lacks
 from .model import FORMAT, Plan
 
 NOTHING = dataclasses.MISSING
@@ -78,16 +81,41 @@ def _unusable(run: str, error: Misfit) -> StorageError:
 
 
 def _plan(data: Value) -> Plan:
-    """A plan whose parts name each other. Raises Misfit."""
+    """A plan that an apply can record: its parts name each other, and the rows that it leaves may
+    stand in a state. What is refused later is refused after it was sent. Raises Misfit."""
     plan = from_data(Plan, data)
     for number, change in enumerate(plan.changes):
+        where = f"changes[{number}]"
         for identity in (change.identity, *(step.identity for step in change.steps)):
-            if identity.instance not in plan.instances:
-                raise Misfit("is none of `instances`").within(f"changes[{number}].identity")
+            _refuse_unknown_instance(identity, plan, f"{where}.identity")
+        _refuse_impossible_row(change, where)
     for number, removal in enumerate(plan.removals):
-        if removal.identity.instance not in plan.instances:
-            raise Misfit("is none of `instances`").within(f"removals[{number}].identity")
+        _refuse_unknown_instance(removal.identity, plan, f"removals[{number}].identity")
+    for number, output in enumerate(plan.outputs):
+        if output.after is not None and has_secret(output.after.value):
+            raise Misfit("holds a secret").within(f"outputs[{number}].after.value")
     return plan
+
+
+def _refuse_unknown_instance(identity: Identity, plan: Plan, where: str) -> None:
+    if identity.instance not in plan.instances:
+        raise Misfit("is none of `instances`").within(f"{where}.instance")
+
+
+def _refuse_impossible_row(change: Change, where: str) -> None:
+    row = change.row_after
+    recorded = {
+        "kind": ("identity.kind", change.identity.kind),
+        "labels": ("labels", change.labels),
+        "depends_on": ("depends_on", change.depends_on),
+        # None: they end with the change.
+        "owners": ("row_after.owners", row.owners or None),
+        "protected": ("row_after.protected", row.protected),
+    }
+    for name, (member, value) in recorded.items():
+        wanted = row_lacks(name, value) if value is not None else ""
+        if wanted:
+            raise Misfit(f"is not {wanted}").within(f"{where}.{member}")
 
 
 def to_data(value: Any) -> Value:
