@@ -20,6 +20,9 @@ class BadRecord(ValueError):
     """Says which member of a record breaks which rule."""
 
 
+_FRAME = ("actor", "body", "hash", "kind", "prev", "run", "seq", "time")
+
+
 class Rule(NamedTuple):
     """holds: whether a value may stand there; wanted: in words; needed: it may not be left out."""
 
@@ -33,6 +36,9 @@ Rules = Mapping[str, Rule]
 
 def check_members(data: Mapping[str, Any]) -> None:
     """Raises BadRecord for a member beside the body that is not what a record has there."""
+    for name in _FRAME:
+        if name not in data:
+            raise BadRecord(f"`{name}` is missing")
     for name in ("actor", "hash", "kind", "prev", "run"):
         if not isinstance(data[name], str):
             raise BadRecord(f"`{name}` is not text")
