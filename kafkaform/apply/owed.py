@@ -13,9 +13,10 @@ from ..audit.event import Glance, Kind, Record
 from ..audit.index import Seen, identity_of
 from ..core.change import Outcome, OutcomeStatus
 from ..core.dataclass import dataclass, field, replace
+from ..core.errors import StorageError
 from ..core.resource import THROTTLE, Fault, FaultClass, Pending
 from ..plan.approval import RULE, approval, seal
-from ..plan.codec import from_data
+from ..plan.codec import recorded
 from ..plan.model import Plan, Removal
 from .report import Work
 
@@ -94,11 +95,11 @@ def _approved_plan(grounds: _Grounds) -> Plan | None:
     if grounds.plan is None or grounds.approval is None:
         return None
     try:
-        plan = from_data(Plan, grounds.plan.body["plan"])
+        plan = recorded(grounds.plan.body["plan"], grounds.plan.run)
         named = {grounds.plan.body["approval"], grounds.approval.body["approval"], plan.approval}
         # What older rules approved cannot be counted again; its records have to agree.
         sound = plan.rule != RULE or approval(plan) == plan.approval
-    except (AttributeError, LookupError, TypeError, ValueError):
+    except StorageError:
         return None
     return plan if sound and len(named) == 1 else None
 

@@ -31,7 +31,7 @@ from .freshness import refuse_other_cluster
 from .judge import HAPPENED, judge, untellable
 from .ledger import Ledger
 from .obligations import ask
-from .replay import plan_of, replay, steps_of
+from .replay import plan_of, replay, step_of, steps_of
 from .report import Result, Work
 from .settle import patience, settle
 
@@ -116,7 +116,7 @@ def _by_instance(plan: Plan, records: Iterable[Record]) -> dict[str, list[Pair]]
     steps = steps_of(plan)
     groups: dict[str, list[Pair]] = {}
     for record in records:
-        change, step = steps[record.body["step"]]
+        change, step = step_of(steps, record)
         lost = Fault("NO_ANSWER", ENDED_BEFORE, FaultClass.AMBIGUOUS)
         unknown = Outcome(step.id, UNKNOWN, fault=lost)
         result = Result(change, step, unknown, record.body["attempt"])

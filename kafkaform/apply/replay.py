@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 
 from ..audit.event import Kind, Record
-from ..audit.index import Index, is_vague, of_run
+from ..audit.index import Index, identity_of, is_vague, of_run
 from ..core.change import Change, Outcome, OutcomeStatus, Step
 from ..core.dataclass import dataclass
 from ..core.errors import StorageError
 from ..core.resource import Identity
-from ..plan.codec import from_data
+from ..plan.codec import recorded
 from ..plan.model import Plan
-from ..state.codec import row_of
+from ..state.codec import DAMAGED_EDIT, row_of
 from ..state.edit import put_all
 from ..state.model import Row, State
 from .ledger import bookkeeping, taken_in
@@ -49,7 +49,7 @@ def replay(found: Index, state: State) -> Replayed:
             state = taken_in(state, plan, _results(plan, records))
             continue
         for record in records:
-            rows = _rows(record)
+            rows = rows_of(record)
             if is_vague(record):
                 released += [i for i, row in rows.items() if row is None and i in state.objects]
             gone = [identity for identity, row in rows.items() if row is None]
@@ -65,7 +65,7 @@ def plan_of(run: str, found: Index) -> Plan:
             f"the audit log has an open intent of run {run} but not its plan",
             "`kafkaform audit verify` says whether records are missing. Nothing was sent.",
         )
-    return from_data(Plan, data)
+    return recorded(data, run)
 
 
 def outcome_of(record: Record) -> Outcome:
@@ -84,16 +84,31 @@ def steps_of(plan: Plan) -> dict[str, tuple[Change, Step]]:
     }
 
 
+def step_of(steps: Mapping[str, tuple[Change, Step]], record: Record) -> tuple[Change, Step]:
+    """The step that an intent or outcome tells of. steps: of its run's plan. Raises StorageError
+    if the plan has none of that name, or the step is of another object."""
+    known = steps.get(record.body["step"])
+    if known is None or known[1].identity != identity_of(record):
+        raise StorageError(
+            f"record {record.seq} of the audit log ({record.kind}) tells of step "
+            f"{record.body['step']} of {identity_of(record)}, which the plan of run "
+            f"{of_run(record)} does not have",
+            "Plan and record do not belong together: one of them was edited. Put the log back from "
+            "a backup together with its state. Nothing was sent.",
+        )
+    return known
+
+
 def _place(record: Record) -> tuple[bool, str]:
     return record.kind == Kind.STATE, of_run(record)
 
 
 def _results(plan: Plan, records: Iterable[Record]) -> list[tuple[Result, Record]]:
     pairs = steps_of(plan)
-    return [(Result(*pairs[r.body["step"]], outcome_of(r), r.body["attempt"]), r) for r in records]
+    return [(Result(*step_of(pairs, r), outcome_of(r), r.body["attempt"]), r) for r in records]
 
 
-def _rows(record: Record) -> Mapping[Identity, Row | None]:
+def rows_of(record: Record) -> Mapping[Identity, Row | None]:
     """What an edit has left of each object that it touched. One that does not say so may have let
     all of them go: an object that is managed no more is deleted by nobody."""
     rows = {}
@@ -101,5 +116,10 @@ def _rows(record: Record) -> Mapping[Identity, Row | None]:
         identity = Identity(item["instance"], item["kind"], item["key"])
         data = item.get("row")
         where = f"record {record.seq} of the audit log"
-        rows[identity] = None if data is None else row_of(data, where)
+        row = None if data is None else row_of(data, where)
+        if row is not None and row.identity != identity:
+            raise StorageError(
+                f"{where}: the row of {identity} is one of {row.identity}", DAMAGED_EDIT
+            )
+        rows[identity] = row
     return rows

@@ -86,10 +86,7 @@ def trusted(lines: Iterable[Line], where: str, anchor: Head | None = None) -> It
     Raises StorageError at the first record that is not what was written.
     """
     for glance in glances(lines, where, anchor):
-        try:
-            yield glance.whole()
-        except ValueError as error:
-            raise _broken(where, _bad(glance, str(error))) from None
+        yield glance.whole()
 
 
 def glances(lines: Iterable[Line], where: str, anchor: Head | None = None) -> Iterator[Glance]:
@@ -104,7 +101,7 @@ def glances(lines: Iterable[Line], where: str, anchor: Head | None = None) -> It
         if follower is None:
             raise _broken(where, _bad_line(head, line, problem))
         head = follower
-        glance = _glance(line, head)
+        glance = _glance(line, head, where)
         if glance.kind not in KINDS:
             problem = f"its kind {glance.kind!r} is not known to this version"
             raise _broken(where, _bad(glance, problem))
@@ -114,11 +111,28 @@ def glances(lines: Iterable[Line], where: str, anchor: Head | None = None) -> It
         raise _broken(where, verdict)
 
 
-def _glance(line: Line, head: Head) -> Glance:
+def _glance(line: Line, head: Head, where: str) -> Glance:
     match = last_members(line)
     assert match is not None  # it follows the record before it, so it has been matched
-    run, kind = json.loads(match["run"]), match["kind"].decode()
-    return Glance(line, head.seq, run, kind, head.hash)
+    try:
+        run = json.loads(match["run"])
+    except ValueError:
+        problem = "its run is not text"
+        raise _broken(where, Verdict(head.seq - 1, head, head.seq, problem)) from None
+    return Glance(line, head.seq, run, match["kind"].decode(), head.hash, where)
+
+
+def check_bodies(lines: Iterable[Line], where: str) -> None:
+    """Raises StorageError at the first record that says what no record says, although its hash
+    fits."""
+    for glance in glances(lines, where):
+        glance.check()
+
+
+def record_of(line: Line, where: str) -> Record:
+    """The record of a line whose hash fits. Raises StorageError for one that says what no record
+    says."""
+    return _glance(line, head_of(line, where), where).whole()
 
 
 def _bad(glance: Glance, problem: str) -> Verdict:

@@ -15,9 +15,11 @@ from typing import Any
 from ..core import canonical
 from ..core.change import Outcome, PathChange, Verdict
 from ..core.dataclass import dataclass
+from ..core.errors import StorageError
 from ..core.redaction import clean
 from ..core.resource import Fault, Identity
 from ..core.value import FrozenMap, freeze
+from .bodies import BadRecord, check_body, check_members
 from .line import Line, held
 from .sink import Torn
 
@@ -68,10 +70,11 @@ class Glance:
     """A record in passing: its line, taken apart when somebody asks, into plain JSON that must
     not be kept. A log has many records, and all but a few are looked at once."""
 
-    __slots__ = ("_data", "hash", "kind", "line", "run", "seq")
+    __slots__ = ("_data", "hash", "kind", "line", "run", "seq", "where")
 
-    def __init__(self, line: Line, seq: int, run: str, kind: str, hash: str) -> None:
+    def __init__(self, line: Line, seq: int, run: str, kind: str, hash: str, where: str) -> None:
         self.line, self.seq, self.run, self.kind, self.hash = line, seq, run, kind, hash
+        self.where = where
         self._data: Mapping[str, Any] | None = None
 
     @property
@@ -84,17 +87,54 @@ class Glance:
         return str(self._parsed()["time"])
 
     def whole(self) -> Record:
-        """The record itself. Raises ValueError as `decode` does."""
-        return decode(held(self.line))
+        """The record itself. Raises StorageError for one that says what no record says."""
+        try:
+            record = decode(held(self.line))
+            check_body(record.kind, record.body)
+        except ValueError as error:
+            raise _unusable(self, error) from None
+        return record
+
+    def check(self) -> None:
+        """Raises StorageError for a record that says what no record says."""
+        self._parsed()
+        self.forget()
 
     def forget(self) -> None:
         """Keep the line alone, which is a fraction of what was made of it."""
         self._data = None
 
     def _parsed(self) -> Mapping[str, Any]:
+        """Raises StorageError, as `whole` does."""
         if self._data is None:
-            self._data = json.loads(held(self.line))
+            try:
+                data = _JSON.decode(held(self.line).decode("ascii"))
+                check_members(data)
+                check_body(self.kind, data["body"])
+            except (ValueError, RecursionError) as error:
+                raise _unusable(self, error) from None
+            self._data = data
         return self._data
+
+
+def _constant(text: str) -> Any:
+    raise BadRecord(f"{text} is not a JSON number")
+
+
+_JSON = json.JSONDecoder(parse_constant=_constant)
+
+
+def _unusable(glance: Glance, error: Exception) -> StorageError:
+    problem = "nested too deeply" if isinstance(error, RecursionError) else error
+    return StorageError(
+        f"{glance.where}: record {glance.seq} ({glance.kind}) cannot be used: {problem}", UNUSABLE
+    )
+
+
+UNUSABLE = (
+    "Its hashes fit, so it was edited and chained anew, or a newer version of kafkaform wrote it. "
+    "Use that version, or put the log back from a backup together with its state. Nothing was sent."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +173,9 @@ def decode(line: bytes) -> Record:
     data = canonical.loads(line)
     if not isinstance(data, FrozenMap) or data.keys() != MEMBERS:
         raise ValueError("it does not have the members of a record")
-    if data["kind"] not in KINDS or not isinstance(data["body"], FrozenMap):
-        raise ValueError(f"its kind {data['kind']!r} or its body is not known to this version")
-    if type(data["seq"]) is not int:
-        raise ValueError("its seq is not a whole number")
+    check_members(data)
+    if data["kind"] not in KINDS:
+        raise BadRecord(f"its kind {data['kind']!r} is not known to this version")
     return Record(**data)
 
 

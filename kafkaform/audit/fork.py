@@ -80,7 +80,7 @@ def rejoin(
     more: a reader has forgotten them by then; others: the records of the other branches, in the
     order of the log; kept: where the log as it was is kept; run, actor: whose doing this is.
     """
-    lineage = others[0].body["lineage"]
+    lineage = others[0].body.get("lineage")
     body = fork_body(kept, len(others)).with_items({"lineage": lineage})
     told = seal(fork.head, time=time, run=run, actor=actor, kind=str(Kind.RECOVER), body=body)
     yield told
@@ -123,7 +123,7 @@ def _renumbered(body: FrozenMap, numbers: dict[int, int]) -> FrozenMap:
 
 def _with_origin(item: FrozenMap, numbers: dict[int, int]) -> FrozenMap:
     row = item.get("row")
-    if not isinstance(row, FrozenMap):
+    if not isinstance(row, FrozenMap) or "origin" not in row:
         return item
     origin = numbers.get(row["origin"], row["origin"])
     return item.with_items({"row": row.with_items({"origin": origin})})

@@ -123,7 +123,7 @@ def _end(target: Store, saved: State | None) -> tuple[Head, Head]:
 
 def is_push(record: Record) -> bool:
     """Whether a state was pushed over the one of this log."""
-    return record.kind == Kind.STATE and record.body["reason"] == PUSHED
+    return record.kind == Kind.STATE and record.body.get("reason") == PUSHED
 
 
 def _copy(source: Store, target: Store, end: Head, whole: Head) -> None:
@@ -166,7 +166,7 @@ def refuse_before_recovery(found: Index, but: Collection[str] = ()) -> None:
     late = [record for record in found.unsaved if record.kind not in but]
     edits = [record for record in late if record.kind == Kind.STATE]
     if edits:
-        reasons = ", ".join(sorted({f"`{record.body['reason']}`" for record in edits}))
+        reasons = ", ".join(sorted({f"`{record.body.get('reason')}`" for record in edits}))
         raise OutcomeUnknown(
             f"the state is older than its audit log, which has {count(len(edits), 'edit')} of it "
             f"({reasons}) that the state lacks",

@@ -21,7 +21,7 @@ from ..core.errors import PlanRefused
 from ..core.resource import Identity, Reading
 from ..plan.approval import RULE
 from ..plan.build import record_only
-from ..plan.codec import from_data
+from ..plan.codec import recorded
 from ..plan.drafts import ownership
 from ..plan.model import Plan
 from .planning import add_removals, plan_now
@@ -58,7 +58,7 @@ def choose(scene: Scene) -> Chosen:
         refuse_if_altered(saved, scene.space.providers)
         _expected(saved, ask.expect)
     if wanted and found.open_run and found.open_run.approval == wanted and found.open_run.plan:
-        plan = from_data(Plan, found.open_run.plan)
+        plan = recorded(found.open_run.plan, found.open_run.run)
         refuse_if_altered(plan, scene.space.providers)
         _expected(plan, ask.expect)
         # A first run's plan knows no lineage yet; the log that holds it is this state's own.
@@ -124,8 +124,8 @@ def _still_owed(scene: Scene, plan: Plan) -> bool:
 
 def _recorded_plan(scene: Scene, run: str) -> Plan:
     records = trusted(scene.space.sink.lines(), scene.space.sink.location)
-    body = next(r.body for r in records if r.run == run and r.kind == Kind.PLAN)
-    return from_data(Plan, body["plan"])
+    found = (r.body["plan"] for r in records if r.run == run and r.kind == Kind.PLAN)
+    return recorded(next(found, None), run)
 
 
 def _still_done(scene: Scene, plan: Plan) -> dict[str, Outcome]:

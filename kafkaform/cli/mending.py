@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain, compress
 
-from ..audit.chain import verify
-from ..audit.event import Kind, Record, decode, encode, timestamp
+from ..audit.chain import record_of, verify
+from ..audit.event import Kind, Record, encode, timestamp
 from ..audit.fork import Fork, find_fork, rejoin
 from ..audit.index import of_run
 from ..audit.line import Line, held, last_members
@@ -54,8 +54,8 @@ def mend(store: Store, clock: Clock, timeout: float) -> Mended | None:
 
 def _mended(sink: LocalSink, fork: Fork, lease: Lease, time: str, run: str) -> Mended:
     gone = [not stays for stays in fork.stays]
-    others = tuple(decode(held(line)) for line in compress(sink.lines(), gone))
-    plans = _plans(compress(sink.lines(), fork.stays), {of_run(record) for record in others})
+    others = tuple(record_of(line, sink.location) for line in compress(sink.lines(), gone))
+    plans = _plans(sink, fork, {of_run(record) for record in others})
     kept = sink.keep_whole(f"forked-{fork.begin}")
     joined = rejoin(fork, plans, others, kept, time=time, run=run, actor=who())
     lease.ensure(0.0)
@@ -63,9 +63,10 @@ def _mended(sink: LocalSink, fork: Fork, lease: Lease, time: str, run: str) -> M
     return Mended(others, fork.head.seq + 2 + len(plans), kept.file)
 
 
-def _plans(lines: Iterable[Line], runs: Collection[str]) -> list[Record]:
-    """The recorded plans of these runs."""
-    found = (decode(held(line)) for line in lines if _is_plan(line))
+def _plans(sink: LocalSink, fork: Fork, runs: Collection[str]) -> list[Record]:
+    """The plans of these runs that are recorded in the branch that stays."""
+    staying = compress(sink.lines(), fork.stays)
+    found = (record_of(line, sink.location) for line in staying if _is_plan(line))
     return [record for record in found if record.run in runs]
 
 

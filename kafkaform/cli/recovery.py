@@ -15,8 +15,8 @@ from ..core.clock import Clock
 from ..core.errors import OutcomeUnknown
 from ..core.progress import Message
 from ..plan.approval import RULE
-from ..plan.codec import from_data
-from ..plan.model import Mode, Plan
+from ..plan.codec import recorded
+from ..plan.model import Mode
 from ..provider.contract import Session
 from ..render.text import count
 from ..state.backend import Lease
@@ -79,7 +79,7 @@ def _unresolved(left: Sequence[Result], found: Index, command: str) -> OutcomeUn
             f"{count(len(left), 'step')} of an earlier run cannot be read: {_some(left)}",
             f"Make them readable (brokers, rights), then run {command} again. Nothing was sent.",
         )
-    plan = from_data(Plan, found.open_run.plan)
+    plan = recorded(found.open_run.plan, found.open_run.run)
     again = f"Send the same once more with `kafkaform apply --expect {plan.token}`, or give"
     return OutcomeUnknown(
         f"an earlier run sent a secret, no answer came, and nobody can read whether it arrived: "

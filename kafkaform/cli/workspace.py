@@ -17,8 +17,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ..apply.owed import Owed, find_owed
+from ..apply.replay import rows_of
 from ..apply.secrets import references, resolve
 from ..audit.chain import glances
+from ..audit.event import Kind
 from ..audit.index import Index, index, instances_of
 from ..audit.journal import Journal
 from ..audit.sink import Sink, moved_on
@@ -30,6 +32,7 @@ from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, OtherCluster, StorageError
 from ..core.resource import Desired, Identity
 from ..core.value import FrozenMap, SecretRef
+from ..plan.codec import instances_in
 from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..render.text import count
 from ..state.backend import Backend, Lease, LockInfo
@@ -93,14 +96,18 @@ def connected(
 ) -> Iterator[Mapping[str, Session]]:
     """Sessions for every provider instance that is declared, recorded, or left open in the log,
     and for `also`."""
-    _refuse_impossible_rows(space, state)
+    _refuse_impossible_rows(space, space.backend.location, state.objects)
+    for record in found.unsaved:
+        if record.kind == Kind.STATE:
+            where = f"{space.sink.location}: record {record.seq} ({record.kind})"
+            _refuse_impossible_rows(space, where, rows_of(record))
     used = {d.identity.instance for d in space.desired.declared}
     used |= {also} if also is not None else set()
     used |= {identity.instance for identity in state.objects}
     left = (*found.open_intents, *found.unsaved, *found.obligations)
     used |= {instance for record in left for instance in instances_of(record)}
     if found.open_run and found.open_run.plan:
-        used |= found.open_run.plan["instances"].keys()
+        used |= instances_in(found.open_run.plan, found.open_run.run)
     with ExitStack() as stack:
         sessions: dict[str, Session] = {}
         for instance in sorted(used & space.desired.providers.keys()):
@@ -134,16 +141,18 @@ def open_instance(space: Workspace, instance: str) -> Session:
     return space.configuration.asking.clusters.enter(block, session)
 
 
-def _refuse_impossible_rows(space: Workspace, state: State) -> None:
+def _refuse_impossible_rows(
+    space: Workspace, where: str, rows: Mapping[Identity, Row | None]
+) -> None:
     """Raises StorageError for a row whose identity no object of its kind can have: nobody could
-    read it, and what cannot be read is not gone."""
+    read it, and what cannot be read is not gone. where: has these rows."""
     types = space.types
-    for identity, row in state.objects.items():
+    for identity, row in rows.items():
         kind = types.get(identity.kind)
-        wrong = _wrong_member(kind, row) if kind is not None else ""
+        wrong = _wrong_member(kind, row) if kind is not None and row is not None else ""
         if wrong:
             raise StorageError(
-                f"{space.backend.location} cannot be used: `{wrong}` of object {identity} is none "
+                f"{where} cannot be used: `{wrong}` of object {identity} is none "
                 f"of a {identity.kind}",
                 ADVICE,
             )

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from ..core.dataclass import dataclass
 from ..core.errors import StorageError
+from ..core.nouns import Misfit, from_data, parse
 from ..core.objects import Changed, Exists, Objects
+from ..core.value import FrozenMap
 from .tables import SCHEMA_VERSION
 
 FOLDER = "builds"
@@ -61,7 +63,7 @@ def current(objects: Objects) -> Manifest | None:
     Raises StorageError: it cannot be read, or a later version wrote it.
     """
     pointer = objects.read(CURRENT)
-    return load(objects, pointer.data.decode().strip()) if pointer else None
+    return load(objects, _text(objects, CURRENT, pointer.data).strip()) if pointer else None
 
 
 def load(objects: Objects, build: str) -> Manifest:
@@ -72,20 +74,32 @@ def load(objects: Objects, build: str) -> Manifest:
             f"{objects.location}: the build {build} has no manifest",
             "Restore the folder `builds` from a backup, or remove it and run `fleet run` again.",
         )
-    members = json.loads(found.data)
-    if members["schema_version"] > SCHEMA_VERSION:
+    try:
+        return _decoded(found.data, objects.location, build)
+    except Misfit as error:
+        raise _damaged(objects, _key(build), str(error)) from None
+
+
+def _decoded(data: bytes, location: str, build: str) -> Manifest:
+    members = parse(data)
+    version = members.get("schema_version") if isinstance(members, FrozenMap) else None
+    if type(version) is int and version > SCHEMA_VERSION:
         raise StorageError(
-            f"{objects.location}: the build {build} has tables of version "
-            f"{members['schema_version']}; this kafkaform knows up to {SCHEMA_VERSION}",
+            f"{location}: the build {build} has tables of version "
+            f"{version}; this kafkaform knows up to {SCHEMA_VERSION}",
             "Use the version of kafkaform that wrote it, or a later one.",
         )
-    return _decoded(members)
+    manifest = from_data(Manifest, members)
+    if manifest.build != build:
+        raise Misfit(f"is not {build}").within("build")
+    return manifest
 
 
-def _decoded(members: Mapping[str, Any]) -> Manifest:
-    tables = {name: Written(**written) for name, written in members["tables"].items()}
-    owed = {name: ALL if c is None else frozenset(c) for name, c in members["owed"].items()}
-    return Manifest(**{**members, "tables": tables, "owed": owed})
+def _damaged(objects: Objects, key: str, why: str) -> StorageError:
+    return StorageError(
+        f"{objects.location}/{key} cannot be used: {why}",
+        "Restore the folder `builds` from a backup, or remove it and run `fleet run` again.",
+    )
 
 
 def publish(objects: Objects, manifest: Manifest, inputs: Iterable[str]) -> None:
@@ -116,7 +130,11 @@ def known(objects: Objects, build: str) -> frozenset[str]:
             f"{objects.location}: the list of inputs of build {build} is missing",
             "Restore the folder `builds` from a backup, or remove it and run `fleet run` again.",
         )
-    return frozenset(gzip.decompress(found.data).decode().splitlines())
+    try:
+        data = gzip.decompress(found.data)
+    except (OSError, EOFError, zlib.error):
+        raise _damaged(objects, _inputs(build), "it is not a gzip file, or not all of it") from None
+    return frozenset(_text(objects, _inputs(build), data).splitlines())
 
 
 def died(objects: Objects, current: str | None) -> tuple[str, ...]:
@@ -157,7 +175,15 @@ def forget(objects: Objects, build: str) -> None:
 
 def _unfinished(objects: Objects) -> tuple[str, ...]:
     found = objects.read(UNFINISHED)
-    return tuple(found.data.decode().split()) if found else ()
+    return tuple(_text(objects, UNFINISHED, found.data).split()) if found else ()
+
+
+def _text(objects: Objects, key: str, data: bytes) -> str:
+    """Raises StorageError for what is no text."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise _damaged(objects, key, "it is not UTF-8 text") from None
 
 
 def _key(build: str) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from datetime import date
-from typing import Any
 
 from ..core.dataclass import dataclass
 from ..core.errors import StorageError
 from ..core.landing import FORMAT
+from ..core.nouns import Misfit, from_data, parse
+from ..core.value import FrozenMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,31 +119,21 @@ class Register:
 
 
 def read(text: str) -> Register:
-    """The register of this JSON. Raises StorageError: a later version wrote it."""
-    data: dict[str, Any] = json.loads(text)
-    if data["format"] > FORMAT:
+    """The register of this JSON. Raises StorageError: a later version wrote it, or it is not what
+    a snapshot wrote."""
+    try:
+        data = parse(text)
+        if not isinstance(data, FrozenMap) or type(data.get("format")) is not int:
+            raise Misfit("has no format")
+        if data["format"] > FORMAT:
+            raise StorageError(
+                f"the register has format {data['format']}; this kafkaform reads up to {FORMAT}",
+                "Use the version of kafkaform that took the snapshot, or a later one.",
+            )
+        return from_data(Register, data.without(["format"]))
+    except Misfit as error:
         raise StorageError(
-            f"the register has format {data['format']}; this kafkaform reads up to {FORMAT}",
-            "Use the version of kafkaform that took the snapshot, or a later one.",
-        )
-    return Register(
-        clusters=tuple(Cluster(**_tuples(item)) for item in data["clusters"]),
-        states=tuple(State(**item) for item in data["states"]),
-        owners=tuple(Owner(**_tuples(item)) for item in data["owners"]),
-        principals=tuple(data["principals"]),
-        rates=Rates(**data["rates"]) if data["rates"] else None,
-        rules=tuple(_rule(item) for item in data["rules"]),
-        naming=tuple(Naming(**item) for item in data["naming"]),
-        settings=Settings(**data["settings"]),
-    )
-
-
-def _rule(item: Mapping[str, Any]) -> Rule:
-    waivers = (
-        Waiver(**{**w, "until": date.fromisoformat(w["until"])}) for w in item.get("waivers", ())
-    )
-    return Rule(**{**item, "waivers": tuple(waivers)})
-
-
-def _tuples(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in item.items()}
+            f"the register cannot be used: {error}",
+            "Somebody changed the newest file of `landing/register`: restore it, or take a new "
+            "snapshot with `kafkaform fleet snapshot`, which lands fleet.hcl again.",
+        ) from None

@@ -7,20 +7,19 @@ A field that has its default value is left out, which keeps large plans small.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import types
-import typing
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from enum import Enum
 from typing import Any
 
 from ..core import canonical
-from ..core.errors import PlanRefused
-from ..core.value import FrozenMap, SecretRef, Value
+from ..core.change import Change
+from ..core.errors import PlanRefused, StorageError
+from ..core.nouns import Misfit, defaults, from_data
+from ..core.resource import Identity
+from ..core.value import EMPTY, FrozenMap, SecretRef, Value
+from ..state.codec import has_secret, row_lacks
 from .model import FORMAT, Plan
-
-NOTHING = dataclasses.MISSING
 
 
 def encode(plan: Plan) -> bytes:
@@ -47,9 +46,72 @@ def decode(data: bytes, where: str) -> Plan:
     if data != whole or body["checksum"] != canonical.digest(body.without(["checksum"])):
         raise PlanRefused(f"{where} was altered after it was saved: its checksum differs", advice)
     try:
-        return from_data(Plan, body["plan"])
-    except (AttributeError, TypeError, ValueError, KeyError) as error:
+        return _plan(body["plan"])
+    except Misfit as error:
         raise PlanRefused(f"{where} is not a plan of this version: {error}", advice) from None
+
+
+def recorded(data: Value, run: str) -> Plan:
+    """The plan that an audit log has of this run. Raises StorageError for what is no plan."""
+    try:
+        return _plan(data)
+    except Misfit as error:
+        raise _unusable(run, error) from None
+
+
+def instances_in(data: FrozenMap, run: str) -> set[str]:
+    """The provider instances of a recorded plan, which is not read for that. Raises as
+    `recorded`."""
+    instances = data.get("instances", EMPTY)
+    if type(instances) is not FrozenMap:
+        raise _unusable(run, Misfit("is not an object").within("instances"))
+    return set(instances)
+
+
+def _unusable(run: str, error: Misfit) -> StorageError:
+    return StorageError(
+        f"the plan of run {run} in the audit log cannot be used: {error}",
+        "It was edited, or written by a newer version of kafkaform: use that version, or put "
+        "the log back from a backup together with its state. Nothing was sent.",
+    )
+
+
+def _plan(data: Value) -> Plan:
+    """A plan that an apply can record: its parts name each other, and the rows that it leaves may
+    stand in a state. What is refused later is refused after it was sent. Raises Misfit."""
+    plan = from_data(Plan, data)
+    for number, change in enumerate(plan.changes):
+        where = f"changes[{number}]"
+        for identity in (change.identity, *(step.identity for step in change.steps)):
+            _refuse_unknown_instance(identity, plan, f"{where}.identity")
+        _refuse_impossible_row(change, where)
+    for number, removal in enumerate(plan.removals):
+        _refuse_unknown_instance(removal.identity, plan, f"removals[{number}].identity")
+    for number, output in enumerate(plan.outputs):
+        if output.after is not None and has_secret(output.after.value):
+            raise Misfit("holds a secret").within(f"outputs[{number}].after.value")
+    return plan
+
+
+def _refuse_unknown_instance(identity: Identity, plan: Plan, where: str) -> None:
+    if identity.instance not in plan.instances:
+        raise Misfit("is none of `instances`").within(f"{where}.instance")
+
+
+def _refuse_impossible_row(change: Change, where: str) -> None:
+    row = change.row_after
+    recorded = {
+        "kind": ("identity.kind", change.identity.kind),
+        "labels": ("labels", change.labels),
+        "depends_on": ("depends_on", change.depends_on),
+        # None: they end with the change.
+        "owners": ("row_after.owners", row.owners or None),
+        "protected": ("row_after.protected", row.protected),
+    }
+    for name, (member, value) in recorded.items():
+        wanted = row_lacks(name, value) if value is not None else ""
+        if wanted:
+            raise Misfit(f"is not {wanted}").within(f"{where}.{member}")
 
 
 def to_data(value: Any) -> Value:
@@ -64,7 +126,7 @@ def to_data(value: Any) -> Value:
         return FrozenMap(
             {
                 name: to_data(getattr(value, name))
-                for name, default in _defaults(type(value))
+                for name, default in defaults(type(value))
                 if getattr(value, name) != default
             }
         )
@@ -75,74 +137,3 @@ def to_data(value: Any) -> Value:
     if isinstance(value, float):
         return Decimal(repr(value))
     raise TypeError(f"a plan cannot hold {type(value).__name__}")
-
-
-T = typing.TypeVar("T")
-
-
-def from_data(cls: type[T], data: Value) -> T:
-    """The noun that `to_data` made this data of. Raises TypeError, ValueError, KeyError or
-    AttributeError for data of another shape."""
-    return typing.cast(T, _reader(typing.cast(Any, cls))(data))
-
-
-Reader = Callable[[Any], Any]
-
-
-@functools.cache
-def _defaults(cls: type[Any]) -> tuple[tuple[str, Any], ...]:
-    """What a noun is made of; what it keeps for speed alone is not part of it."""
-    return tuple((field.name, _default(field)) for field in dataclasses.fields(cls) if field.init)
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    if field.default_factory is not NOTHING:
-        return field.default_factory()
-    return field.default
-
-
-@functools.cache
-def _reader(hint: Hashable) -> Reader:
-    origin = typing.get_origin(hint)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return _noun_reader(hint)
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return hint
-    if origin is tuple:
-        return _tuple_reader(typing.get_args(hint))
-    if origin is typing.Union or origin is types.UnionType:
-        return _optional_reader(hint)
-    if origin is not None and issubclass(origin, Mapping):
-        item = _reader(typing.get_args(hint)[1])
-        return lambda data: {key: item(value) for key, value in data.items()}
-    if hint is float:
-        return float
-    return lambda data: data
-
-
-def _noun_reader(cls: type[Any]) -> Reader:
-    hints = typing.get_type_hints(cls)
-    readers: dict[str, Reader] = {}
-
-    def read(data: Any) -> Any:
-        if not isinstance(data, FrozenMap):
-            raise TypeError(f"expected {cls.__name__}")
-        if not readers:
-            readers.update({f.name: _reader(hints[f.name]) for f in dataclasses.fields(cls)})
-        return cls(**{name: readers[name](value) for name, value in data.items()})
-
-    return read
-
-
-def _tuple_reader(arguments: tuple[Any, ...]) -> Reader:
-    item = _reader(arguments[0])
-    return lambda data: tuple(item(value) for value in data)
-
-
-def _optional_reader(hint: Any) -> Reader:
-    """`X | None` reads X; any other union is a Value, which is stored as it stands."""
-    others = [a for a in typing.get_args(hint) if a is not type(None)]
-    if len(others) != 1:
-        return lambda data: data
-    inner = _reader(others[0])
-    return lambda data: None if data is None else inner(data)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from ..core.dataclass import dataclass
 from ..core.errors import KafkaformError
+from ..core.nouns import Misfit, from_data, parse
 from . import places
 from .options import Options, check_name
 from .process import Process
@@ -125,14 +124,13 @@ def load(name: str) -> Sandbox | None:
     """The sandbox of this name, or None. Raises KafkaformError if its record is damaged."""
     path = places.run_folder(check_name(name)) / FILE
     try:
-        text = path.read_text("utf-8")
+        return _decode(path.read_bytes(), name)
     except FileNotFoundError:
         return None
-    try:
-        return _decode(json.loads(text))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, Misfit) as error:
+        why = error if isinstance(error, Misfit) else error.strerror
         raise KafkaformError(
-            f"the record of sandbox {name} cannot be read: {path} ({type(error).__name__})",
+            f"the record of sandbox {name} cannot be read: {path}: {why}",
             f"look for broker processes that name {path.parent}, end them, remove that folder",
         ) from None
 
@@ -142,27 +140,21 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in places.sandboxes().glob(f"*/{FILE}")))
 
 
-def _decode(data: Mapping[str, Any]) -> Sandbox:
-    return Sandbox(
-        name=check_name(data["name"]),
-        phase=Phase(data["phase"]),
-        cluster_id=str(data["cluster_id"]),
-        brokers=tuple(map(_decode_broker, data["brokers"])),
-        admin_password=str(data["admin_password"]),
-        ci_password=str(data["ci_password"]),
-        broker_password=str(data["broker_password"]),
-        config=tuple((str(key), str(value)) for key, value in data["config"]),
-        classpath=tuple(map(str, data["classpath"])),
-        keep_data=bool(data["keep_data"]),
-        usable=bool(data["usable"]),
-        reason=str(data["reason"]),
-    )
-
-
-def _decode_broker(data: Mapping[str, Any]) -> Broker:
-    process = data["process"]
-    return Broker(
-        id=int(data["id"]),
-        ports=Ports(**data["ports"]),
-        process=None if process is None else Process(int(process["pid"]), str(process["started"])),
-    )
+def _decode(text: bytes, name: str) -> Sandbox:
+    """Raises Misfit for what no command of ours wrote under this name."""
+    sandbox = from_data(Sandbox, parse(text))
+    if sandbox.name != name:
+        raise Misfit(f"is not {name}").within("name")
+    if not sandbox.brokers:
+        raise Misfit("is empty").within("brokers")
+    for number, broker in enumerate(sandbox.brokers):
+        where = f"brokers[{number}]"
+        ports = broker.ports
+        if (ports.tls is None) is sandbox.tls:
+            raise Misfit("is not as that of the first broker").within(f"{where}.ports.tls")
+        for port in (ports.client, ports.internal, ports.controller, ports.tls):
+            if port is not None and not 0 < port < 1 << 16:
+                raise Misfit("is not a port").within(f"{where}.ports")
+        if broker.process is not None and broker.process.pid <= 1:
+            raise Misfit("is not the id of a process").within(f"{where}.process.pid")
+    return sandbox

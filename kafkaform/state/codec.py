@@ -128,10 +128,10 @@ def row_of(data: Value, where: str) -> Row:
     try:
         return _row("the row", data)
     except _Wrong as error:
-        raise StorageError(f"{where}: {error}", _DAMAGED_EDIT) from None
+        raise StorageError(f"{where}: {error}", DAMAGED_EDIT) from None
 
 
-_DAMAGED_EDIT = "`kafkaform audit verify` says whether the log was changed. Nothing was sent."
+DAMAGED_EDIT = "`kafkaform audit verify` says whether the log was changed. Nothing was sent."
 
 
 # ── to data ─────────────────────────────────────────────────────────────────────────────
@@ -208,15 +208,16 @@ def _is_output(value: Value) -> bool:
         isinstance(value, FrozenMap)
         and value.keys() >= {"value", "sensitive"}
         and isinstance(value["sensitive"], bool)
-        and not _has_secret(value["value"])
+        and not has_secret(value["value"])
     )
 
 
-def _has_secret(value: Value) -> bool:
+def has_secret(value: Value) -> bool:
+    """Whether a secret reference is anywhere in this value: a state keeps none."""
     if isinstance(value, FrozenMap):
-        return any(map(_has_secret, value.values()))
+        return any(map(has_secret, value.values()))
     if isinstance(value, tuple):
-        return any(map(_has_secret, value))
+        return any(map(has_secret, value))
     return isinstance(value, SecretRef)
 
 
@@ -255,6 +256,12 @@ _ROW_RULES: Rules = {
     "depends_on": (_addresses, "a list of addresses"),
     "secret_version": (_optional_text, "text or null"),
 }
+
+
+def row_lacks(name: str, value: Value) -> str:
+    """What a row's member of this name has to be, if it may not be this; or nothing."""
+    rule, wanted = _ROW_RULES[name]
+    return "" if rule(value) else wanted
 
 
 def _is_head(value: Value) -> bool:

@@ -24,7 +24,9 @@ def log(path: Path, *sizes: int) -> LocalSink:
     head, lines = GENESIS, []
     for size in sizes:
         body = FrozenMap(lineage="l", text='"hash":"' + "x" * size)
-        record = seal(head, time="t", run="r", actor="a", kind=Kind.STATE, body=body)
+        record = seal(
+            head, time="2026-01-01T00:00:00.000000Z", run="r", actor="a", kind=Kind.STATE, body=body
+        )
         lines.append(encode(record))
         head = Head(record.seq, record.hash)
     sink = LocalSink(path / "log.jsonl")

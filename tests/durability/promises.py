@@ -26,8 +26,8 @@ from kafkaform.audit.event import Record, decode
 from kafkaform.audit.index import TERMINAL, of_run
 from kafkaform.core.dataclass import replace
 from kafkaform.core.errors import KafkaformError
+from kafkaform.core.nouns import from_data
 from kafkaform.core.value import FrozenMap, freeze
-from kafkaform.plan.codec import from_data
 from kafkaform.plan.diff import flatten
 from kafkaform.plan.model import Plan
 from kafkaform.state.codec import decode as decode_state

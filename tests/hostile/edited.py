@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import json
@@ -10,6 +11,11 @@ from typing import Any
 
 import pytest
 
+from kafkaform.core import canonical
+from kafkaform.core.nouns import from_data
+from kafkaform.plan.approval import seal
+from kafkaform.plan.codec import to_data
+from kafkaform.plan.model import Plan
 from kafkaform.provider.registry import Registry
 from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
 
@@ -119,3 +125,42 @@ def sealed_state(data: Any) -> bytes:
     first, rest = f"{{\n{lines[0]},\n" if lines else "{\n", ",\n".join(lines[1:]) + "\n}\n"
     checksum = hashlib.sha256(f"{first}{rest}".encode()).hexdigest()
     return f'{first}"checksum":"{checksum}",\n{rest}'.encode()
+
+
+def chained_log(records: list[Any]) -> bytes:
+    """The bytes of a log whose hashes fit, whatever its records say."""
+    lines, prev = [], "0" * 64
+    for record in records:
+        if not isinstance(record, dict):
+            lines.append(json.dumps(record))
+            continue
+        parts = {name: value for name, value in record.items() if name != "hash"}
+        if "prev" in parts:
+            parts["prev"] = prev
+        prev = hashlib.sha256(_compact(parts).encode()).hexdigest()
+        lines.append(_compact({**parts, "hash": prev}))
+    return ("\n".join(lines) + "\n").encode()
+
+
+def sealed_plan(body: Any, *, approve: bool) -> bytes:
+    """The bytes of a plan file with a checksum that fits; approve: and with the approval that
+    follows from what it says, if it says enough for one."""
+    try:
+        plan = canonical.loads(json.dumps(body["plan"]))
+        if approve:
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                plan = to_data(seal(from_data(Plan, plan)))
+        whole = {"format": canonical.loads(json.dumps(body["format"])), "plan": plan}
+        return f"{canonical.dumps({**whole, 'checksum': canonical.digest(whole)})}\n".encode()
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return json.dumps(body).encode()
+
+
+def changed(data: Any, path: str, value: Any) -> Any:
+    """The data with another value at `path`, whose steps dots part; `...` leaves the member out."""
+    steps = [int(step) if step.isdigit() else step for step in path.split(".")]
+    return _without(data, tuple(steps)) if value is ... else _with(data, tuple(steps), value)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -92,6 +92,11 @@ COMMANDS = (
     *("show", "state list", "state pull", "output", "output --json", "audit show", "nonsense"),
     *("audit export", "import --all", "fmt --check", "console", "shell", "graph", "providers"),
     *("describe topics", "fmt", "lock show", "fleet status --root=nowhere", "init"),
+    *(
+        "fleet history --key topic/a --cluster c --root=nowhere",
+        "fleet query --root=nowhere SELECT",
+    ),
+    *("fleet doctor --root=nowhere", "fleet snapshot --root=new"),
 )
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kafkaform.core.errors import ConnectError, KafkaformError, Locked, StorageError
+from kafkaform.core.nouns import from_data
 from kafkaform.core.resource import Declared, Desired
-from kafkaform.plan.codec import from_data
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.state.codec import decode, encode
 from kafkaform.state.edit import drop

@@ -15,9 +15,10 @@ from kafkaform.core.address import parse_address
 from kafkaform.core.change import Impact
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.errors import PlanRefused
+from kafkaform.core.nouns import from_data
 from kafkaform.core.resource import Identity, Output
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform.plan.codec import decode, encode, from_data, to_data
+from kafkaform.plan.codec import decode, encode, to_data
 from kafkaform.plan.model import Mode, Options, Plan
 from tests.model.engine import PLACE, desired, removed, topic
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...audit.chain import trusted
+from ...audit.chain import check_bodies, trusted
 from ...audit.chain import verify as verify_chain
 from ...audit.event import Record, encode
 from ...core.clock import SystemClock
@@ -70,12 +70,12 @@ def _verified(body: FrozenMap) -> str:
 
 
 _TOLD: Mapping[str, Callable[[FrozenMap], str]] = {
-    "run_begin": lambda body: str(body["command"]),
+    "run_begin": lambda body: str(body.get("command", "")),
     "plan": lambda body: f"approval {body['approval']}",
-    "approval": lambda body: f"given by {body['how']}",
+    "approval": lambda body: f"given by {body.get('how', 'nobody')}",
     "validate": lambda body: count(len(body["steps"]), "step"),
     "verify": _verified,
-    "state": lambda body: f"{body['reason']}: {count(len(body['objects']), 'object')}",
+    "state": lambda body: f"{body.get('reason')}: {count(len(body.get('objects', ())), 'object')}",
     "run_end": lambda body: "complete" if body["complete"] else "not complete",
 }
 """Kind of a record -> what one line tells of its body; all other kinds tell of a step."""
@@ -103,6 +103,7 @@ def verify(
             f"{store.sink.location}: record {result.seq}: {result.problem}",
             f"Sound before it: {count(result.records, 'record')}. {result.advice}",
         )
+    check_bodies(store.sink.lines(), store.sink.location)
     against = " and the state's anchor" if recorded and recorded.audit_head else ""
     Console.standard().out(
         f"The audit log is sound: {count(result.records, 'record')}{against}, head {result.head}."

@@ -14,11 +14,11 @@ import secrets
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
 
 from ...core.clock import Clock
 from ...core.dataclass import dataclass, replace
 from ...core.errors import Locked, StorageError
+from ...core.nouns import Misfit, from_data, parse
 from ...core.objects import Changed, Exists, Found, Objects
 from ..backend import LockInfo
 
@@ -48,6 +48,16 @@ class Note:
     ended: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The members of the lock object. write: an id of its own."""
+
+    holder: LockInfo
+    lease_seconds: float
+    ended: str
+    write: str
+
+
 def written(note: Note) -> bytes:
     """The bytes of a note; no two are equal, so that each tells who wrote it."""
     members = {
@@ -62,11 +72,12 @@ def written(note: Note) -> bytes:
 def noted(data: bytes, seconds: float) -> Note:
     """What a lock object says; one that nobody can read is held by somebody, for `seconds`."""
     try:
-        members: dict[str, Any] = json.loads(data)
-        holder = LockInfo(**members["holder"])
-        return Note(holder, float(members["lease_seconds"]), str(members["ended"]))
-    except (ValueError, TypeError, KeyError):
+        found = from_data(_Written, parse(data))
+    except Misfit:
         return Note(UNKNOWN_HOLDER, seconds)
+    if found.lease_seconds <= 0 or found.ended not in ("", RELEASED, BROKEN):
+        return Note(UNKNOWN_HOLDER, seconds)
+    return Note(found.holder, found.lease_seconds, found.ended)
 
 
 def store_now(objects: Objects) -> float:

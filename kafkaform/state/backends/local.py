@@ -21,6 +21,7 @@ from pathlib import Path
 from ...core.clock import Clock
 from ...core.dataclass import dataclass, field
 from ...core.errors import Locked, StorageError
+from ...core.nouns import Misfit, from_data, parse
 from ...core.storage import refusal
 from ..backend import Loaded, LockInfo
 from ..codec import decode, encode
@@ -329,8 +330,8 @@ def _write_owner(descriptor: int, info: LockInfo) -> None:
 def _read_owner(text: bytes) -> LockInfo:
     """Whoever takes the lock writes its name a moment later, so there may be none yet."""
     try:
-        return LockInfo(**json.loads(text))
-    except (ValueError, TypeError):
+        return from_data(LockInfo, parse(text))
+    except Misfit:
         return UNKNOWN_HOLDER
 
 

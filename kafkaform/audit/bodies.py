@@ -1,0 +1,266 @@
+"""What the body of each kind of record has to be: one rule a member.
+
+A log can be edited and chained anew by whoever may write to it, so its hashes say nothing about
+what a record means. A reader relies on what stands here and on nothing else. A member that records
+of earlier versions lack may be left out, and a body may have members that are not listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from ..core.address import names_object
+from ..core.change import Action, OutcomeStatus, Repeat
+from ..core.resource import MOVE, THROTTLE
+
+
+class BadRecord(ValueError):
+    """Says which member of a record breaks which rule."""
+
+
+_FRAME = ("actor", "body", "hash", "kind", "prev", "run", "seq", "time")
+
+
+class Rule(NamedTuple):
+    """holds: whether a value may stand there; wanted: in words; needed: it may not be left out."""
+
+    holds: Callable[[Any], bool]
+    wanted: str
+    needed: bool = True
+
+
+Rules = Mapping[str, Rule]
+
+
+def check_members(data: Mapping[str, Any]) -> None:
+    """Raises BadRecord for a member beside the body that is not what a record has there."""
+    for name in _FRAME:
+        if name not in data:
+            raise BadRecord(f"`{name}` is missing")
+    for name in ("actor", "hash", "kind", "prev", "run"):
+        if not isinstance(data[name], str):
+            raise BadRecord(f"`{name}` is not text")
+    if type(data["seq"]) is not int:
+        raise BadRecord("`seq` is not a whole number")
+    if not is_time(data["time"]):
+        raise BadRecord("`time` is not a time (RFC 3339, UTC)")
+    if not isinstance(data["body"], dict):
+        raise BadRecord("`body` is not an object")
+
+
+def check_body(kind: str, body: Any) -> None:
+    """Raises BadRecord for a body that no record of this kind has. Plain JSON or frozen values."""
+    if not isinstance(body, dict):
+        raise BadRecord("`body` is not an object")
+    rules = _RULES[kind]
+    if kind == "recover" and "step" not in body:
+        rules = _SEAL
+    problem = _problem(body, rules)
+    if problem:
+        raise BadRecord(f"`body.{problem}")
+
+
+def is_time(value: Any) -> bool:
+    """Whether this is a moment as records have it."""
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _problem(found: Mapping[str, Any], rules: Rules) -> str:
+    """The first member that breaks its rule, and the rest of the sentence; or nothing."""
+    for name, rule in rules.items():
+        if name not in found:
+            if rule.needed:
+                return f"{name}` is missing"
+        elif not rule.holds(found[name]):
+            return f"{name}` is not {rule.wanted}"
+    return ""
+
+
+# ── what a value may be ─────────────────────────────────────────────────────────────────
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _optional(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or holds(value)
+
+
+def _each(holds: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: _is_list(value) and all(map(holds, value))
+
+
+def _one_of(*words: str) -> Rule:
+    known = frozenset(words)
+    return Rule(lambda value: isinstance(value, str) and value in known, f"one of {_listed(words)}")
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    return ", ".join(words)
+
+
+def _object_of(rules: Rules) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and not _problem(value, rules)
+
+
+def _whether(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _anything(value: Any) -> bool:
+    return True
+
+
+_TEXT = Rule(_is_text, "text")
+_NAME = Rule(_is_name, "text that is not empty")
+_NUMBER = Rule(lambda value: _is_count(value) and value > 0, "a whole number, 1 or more")
+_COUNT = Rule(_is_count, "a whole number, 0 or more")
+_WHETHER = Rule(_whether, "true or false")
+_OPTIONAL_TEXT = Rule(_optional(_is_text), "text or null")
+_TEXTS = Rule(_each(_is_text), "a list of texts")
+_MAP = Rule(lambda value: isinstance(value, dict), "an object")
+_TEXT_MAP = Rule(
+    lambda value: isinstance(value, dict) and all(map(_is_text, value.values())),
+    "an object of texts",
+)
+
+
+def _may_lack(rule: Rule) -> Rule:
+    return rule._replace(needed=False)
+
+
+# ── the members of each kind ────────────────────────────────────────────────────────────
+
+_OBJECT: Rules = {"instance": _NAME, "kind": _NAME, "key": _TEXT}
+_PATH: Rules = {
+    "path": _NAME,
+    "before": Rule(_anything, ""),
+    "after": Rule(_anything, ""),
+    "sensitive": _WHETHER,
+}
+_ERROR: Rules = {
+    "code": _TEXT,
+    "message": _TEXT,
+    "kind": _may_lack(_TEXT),
+    "where": _may_lack(_OPTIONAL_TEXT),
+}
+_ERROR_RULE = Rule(
+    _optional(_object_of(_ERROR)), "null, or an object with the texts code and message", False
+)
+_FILE: Rules = {"file": _TEXT, "length": _COUNT, "sha256": _TEXT}
+_FORKED: Rules = {"seq": _NUMBER, "time": Rule(is_time, ""), "hash": _TEXT}
+_FORKED_RULE = Rule(_object_of(_FORKED), "an object with seq, time and hash of a record", False)
+_EVERY: Rules = {"lineage": _may_lack(_TEXT), "forked": _FORKED_RULE}
+_STEP: Rules = {
+    **_EVERY,
+    **_OBJECT,
+    "step": _NAME,
+    "attempt": _NUMBER,
+    "scope_id": _TEXT,
+    "address": _may_lack(_TEXT),
+    "action": _one_of(*(action.value for action in Action)),
+    "adopts": _WHETHER,
+    "incarnation": _OPTIONAL_TEXT,
+    "paths": Rule(
+        _each(_object_of(_PATH)), "a list of objects with path, before, after and sensitive"
+    ),
+    "owners": Rule(_each(names_object), "a list of addresses", False),
+    "plan": _may_lack(_TEXT),
+    "approval": _may_lack(_TEXT),
+    "phase": _may_lack(_TEXT),
+}
+_OUTCOME: Rules = {
+    **_STEP,
+    "outcome": _one_of(*(status.value for status in OutcomeStatus)),
+    "ticket": _OPTIONAL_TEXT,
+    "error": _ERROR_RULE,
+    "duration_ms": _may_lack(_COUNT),
+    "of_run": _may_lack(_NAME),
+}
+_SEAL: Rules = {
+    **_EVERY,
+    "torn": Rule(_each(_object_of(_FILE)), "a list of objects with file, length and sha256", False),
+    "fork": Rule(_object_of(_FILE), "an object with file, length and sha256", False),
+    "records": _may_lack(_COUNT),
+}
+_EDITED: Rules = {**_OBJECT, "row": Rule(_optional(_MAP.holds), "", False)}
+_DUTY: Rules = {
+    **_EVERY,
+    **_OBJECT,
+    "scope_id": _TEXT,
+    "address": _TEXT,
+    "ticket": _NAME,
+    "what": _one_of(MOVE, THROTTLE),
+}
+_VALIDATED: Rules = {"step": _TEXT, "evidence": _TEXT, "error": _ERROR_RULE}
+_LATE: Rules = {"address": _TEXT, "node": _TEXT}
+
+_RULES: Mapping[str, Rules] = {
+    "run_begin": {
+        **_EVERY,
+        "approval": _TEXT,
+        "command": _may_lack(_TEXT),
+        "host": _may_lack(_TEXT),
+        "changes": _may_lack(_TEXTS),
+        "scopes": _may_lack(_TEXT_MAP),
+        "commit": _may_lack(_OPTIONAL_TEXT),
+    },
+    "plan": {**_EVERY, "plan": _MAP, "approval": _TEXT, "digest": _may_lack(_TEXT)},
+    "approval": {**_EVERY, "approval": _TEXT, "how": _may_lack(_TEXT)},
+    "validate": {
+        **_EVERY,
+        "steps": Rule(_each(_object_of(_VALIDATED)), "a list of validated steps"),
+    },
+    "intent": {
+        **_STEP,
+        "target": Rule(_optional(_MAP.holds), "an object or null"),
+        "repeat": _may_lack(_one_of(*(repeat.value for repeat in Repeat))),
+        "secret_version": _may_lack(_OPTIONAL_TEXT),
+        "theirs": _may_lack(_TEXTS),
+    },
+    "outcome": _OUTCOME,
+    "recover": _OUTCOME,
+    "verify": {
+        **_EVERY,
+        "checked": _COUNT,
+        "invisible": Rule(_each(_object_of(_LATE)), "a list of objects with address and node"),
+    },
+    "state": {
+        **_EVERY,
+        "reason": _may_lack(_TEXT),
+        "serial": _may_lack(_COUNT),
+        "version": _may_lack(_TEXT),
+        "objects": Rule(
+            _each(_object_of(_EDITED)),
+            "a list of objects with instance, kind, key and a row or null",
+            False,
+        ),
+    },
+    "obligation": _DUTY,
+    "discharged": {
+        **_DUTY,
+        "discharges": _NUMBER,
+        "outcome": _may_lack(_OUTCOME["outcome"]),
+        "error": _ERROR_RULE,
+    },
+    "run_end": {**_EVERY, "complete": _WHETHER, "counts": _may_lack(_MAP)},
+}
+"""Kind of a record -> what its members have to be."""

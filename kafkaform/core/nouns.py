@@ -1,0 +1,220 @@
+"""Nouns read from data, field by field from their type hints, so that a file that somebody edited
+is refused with the member that cannot be, and never becomes a noun that its type does not allow.
+
+A field that has its default value may be left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import types
+import typing
+from collections.abc import Callable, Hashable, Mapping
+from datetime import date
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from .value import FrozenMap, Value
+
+NOTHING = dataclasses.MISSING
+
+
+class Misfit(ValueError):
+    """Says which member of a noun's data is not what it has to be."""
+
+    def __init__(self, problem: str, path: str = "") -> None:
+        super().__init__(problem, path)
+        self.problem, self.path = problem, path
+
+    def within(self, step: str) -> Misfit:
+        """The same, told from one level above."""
+        dot = "." if self.path and not self.path.startswith("[") else ""
+        return Misfit(self.problem, f"{step}{dot}{self.path}")
+
+    def __str__(self) -> str:
+        return f"`{self.path}` {self.problem}" if self.path else f"it {self.problem}"
+
+
+T = typing.TypeVar("T")
+
+
+def from_data(cls: type[T], data: Value) -> T:
+    """The noun that `to_data` made this data of. Raises Misfit, naming the member, for data of
+    another shape."""
+    return typing.cast(T, _reader(typing.cast(Any, cls))(data))
+
+
+def parse(text: str | bytes) -> Value:
+    """Frozen values of any JSON that another program may have written. Raises Misfit."""
+    try:
+        return _frozen(json.loads(text, parse_float=Decimal, parse_constant=_refuse))
+    except RecursionError:
+        raise Misfit("is nested too deeply") from None
+    except ValueError as error:
+        raise Misfit(f"is not JSON: {error}") from None
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(f"{text} is not a JSON number")
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return FrozenMap({name: _frozen(item) for name, item in value.items()})
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+Reader = Callable[[Any], Any]
+
+
+@functools.cache
+def defaults(cls: type[Any]) -> tuple[tuple[str, Any], ...]:
+    """What a noun is made of; what it keeps for speed alone is not part of it."""
+    return tuple((field.name, _default(field)) for field in dataclasses.fields(cls) if field.init)
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not NOTHING:
+        return field.default_factory()
+    return field.default
+
+
+_PLAIN: Mapping[Any, tuple[tuple[type[Any], ...], str]] = {
+    str: ((str,), "text"),
+    bool: ((bool,), "true or false"),
+    int: ((int,), "a whole number"),
+    float: ((int, Decimal), "a number"),
+    FrozenMap: ((FrozenMap,), "an object"),
+}
+"""Type of a field -> the types that its data may have, and their name."""
+
+
+@functools.cache
+def _reader(hint: Hashable) -> Reader:
+    origin = typing.get_origin(hint)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return _noun_reader(hint)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _word_reader(hint)
+    if origin is tuple:
+        return _tuple_reader(typing.get_args(hint))
+    if origin is frozenset:
+        items = _tuple_reader((*typing.get_args(hint), ...))
+        return lambda data: frozenset(items(data))
+    if hint is date:
+        return _read_date
+    if origin is typing.Union or origin is types.UnionType:
+        return _optional_reader(hint)
+    if origin is not None and issubclass(origin, Mapping):
+        return _map_reader(typing.get_args(hint)[1])
+    if hint in _PLAIN:
+        return _plain_reader(hint)
+    return lambda data: data
+
+
+def _plain_reader(hint: Any) -> Reader:
+    known, name = _PLAIN[hint]
+
+    def read(data: Any) -> Any:
+        if type(data) not in known:
+            raise Misfit(f"is not {name}")
+        try:
+            return float(data) if hint is float else data
+        except OverflowError:
+            raise Misfit("is too large") from None
+
+    return read
+
+
+def _read_date(data: Any) -> date:
+    try:
+        return date.fromisoformat(data)
+    except (TypeError, ValueError):
+        raise Misfit("is not a date (YYYY-MM-DD)") from None
+
+
+def _word_reader(cls: type[Enum]) -> Reader:
+    words = {member.value: member for member in cls}
+
+    def read(data: Any) -> Any:
+        if type(data) is not str or data not in words:
+            raise Misfit(f"is not one of {', '.join(words)}")
+        return words[data]
+
+    return read
+
+
+def _noun_reader(cls: type[Any]) -> Reader:
+    hints = typing.get_type_hints(cls)
+    readers: dict[str, Reader] = {}
+    needed: set[str] = set()
+
+    def read(data: Any) -> Any:
+        if type(data) is not FrozenMap:
+            raise Misfit("is not an object")
+        if not readers:
+            needed.update(name for name, default in defaults(cls) if default is NOTHING)
+            readers.update({name: _reader(hints[name]) for name, _ in defaults(cls)})
+        if missing := needed - data.keys():
+            raise Misfit(f"lacks {', '.join(sorted(missing))}")
+        members = {}
+        for name, value in data.items():
+            if name not in readers:
+                raise Misfit("is not known to this version").within(name)
+            try:
+                members[name] = readers[name](value)
+            except Misfit as misfit:
+                raise misfit.within(name) from None
+        return cls(**members)
+
+    return read
+
+
+def _map_reader(hint: Any) -> Reader:
+    item = _reader(hint)
+
+    def read(data: Any) -> Any:
+        if type(data) is not FrozenMap:
+            raise Misfit("is not an object")
+        found = {}
+        for key, value in data.items():
+            try:
+                found[key] = item(value)
+            except Misfit as misfit:
+                raise misfit.within(key) from None
+        return found
+
+    return read
+
+
+def _tuple_reader(arguments: tuple[Any, ...]) -> Reader:
+    """A list of any length (`tuple[X, ...]`), or of as many as there are types, all alike."""
+    item = _reader(arguments[0])
+    length = None if arguments[-1] is ... else len(arguments)
+
+    def read(data: Any) -> Any:
+        if type(data) is not tuple:
+            raise Misfit("is not a list")
+        if length is not None and len(data) != length:
+            raise Misfit(f"is not a list of {length}")
+        found = []
+        for value in data:
+            try:
+                found.append(item(value))
+            except Misfit as misfit:
+                raise misfit.within(f"[{len(found)}]") from None
+        return tuple(found)
+
+    return read
+
+
+def _optional_reader(hint: Any) -> Reader:
+    """`X | None` reads X; any other union is a Value, which is stored as it stands."""
+    others = [a for a in typing.get_args(hint) if a is not type(None)]
+    if len(others) != 1:
+        return lambda data: data
+    inner = _reader(others[0])
+    return lambda data: None if data is None else inner(data)
