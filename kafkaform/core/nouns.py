@@ -50,11 +50,12 @@ def from_data(cls: type[T], data: Value) -> T:
 def parse(text: str | bytes) -> Value:
     """Frozen values of any JSON that another program may have written. Raises Misfit."""
     try:
-        return _frozen(json.loads(text, parse_float=Decimal, parse_constant=_refuse))
+        found: Value = _frozen(json.loads(text, parse_float=Decimal, parse_constant=_refuse))
     except RecursionError:
         raise Misfit("is nested too deeply") from None
     except ValueError as error:
         raise Misfit(f"is not JSON: {error}") from None
+    return found
 
 
 def _refuse(text: str) -> Any:
@@ -71,9 +72,11 @@ Reader = Callable[[Any], Any]
 
 
 @functools.cache
-def defaults(cls: type[Any]) -> tuple[tuple[str, Any], ...]:
-    """What a noun is made of; what it keeps for speed alone is not part of it."""
-    return tuple((field.name, _default(field)) for field in dataclasses.fields(cls) if field.init)
+def defaults(cls: Hashable) -> tuple[tuple[str, Any], ...]:
+    """Name and default of each field that a noun is made of; what it keeps for speed alone is not
+    part of it."""
+    fields = dataclasses.fields(typing.cast(Any, cls))
+    return tuple((field.name, _default(field)) for field in fields if field.init)
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

@@ -100,7 +100,7 @@ def _refuse_unknown_instance(identity: Identity, plan: Plan, where: str) -> None
 
 def _refuse_impossible_row(change: Change, where: str) -> None:
     row = change.row_after
-    recorded = {
+    recorded: dict[str, tuple[str, Value]] = {
         "kind": ("identity.kind", change.identity.kind),
         "labels": ("labels", change.labels),
         "depends_on": ("depends_on", change.depends_on),
