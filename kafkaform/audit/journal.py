@@ -8,8 +8,8 @@ from ..core.clock import Clock
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
-from .chain import head_of, record_of, seal
-from .event import Kind, Record, encode, timestamp, torn_body
+from .chain import head_of, seal
+from .event import UNUSABLE, Kind, Record, decode, encode, timestamp, torn_body
 from .sink import Sink
 
 
@@ -81,7 +81,11 @@ class Journal:
         if line is None:
             return GENESIS
         head = head_of(line, self.sink.location)
-        lineage = record_of(line, self.sink.location).body.get("lineage")
+        try:
+            lineage = decode(line).body.get("lineage")
+        except ValueError as error:
+            problem = f"{self.sink.location}: the last record cannot be used: {error}"
+            raise StorageError(problem, UNUSABLE) from None
         if lineage != self.lineage:
             raise StorageError(
                 f"{self.sink.location} belongs to another state: its lineage is {lineage}, "

@@ -50,12 +50,12 @@ def from_data(cls: type[T], data: Value) -> T:
 def parse(text: str | bytes) -> Value:
     """Frozen values of any JSON that another program may have written. Raises Misfit."""
     try:
-        made = json.loads(text, parse_float=Decimal, parse_constant=_refuse)
-        return typing.cast(Value, _frozen(made))
+        found: Value = _frozen(json.loads(text, parse_float=Decimal, parse_constant=_refuse))
     except RecursionError:
         raise Misfit("is nested too deeply") from None
     except ValueError as error:
         raise Misfit(f"is not JSON: {error}") from None
+    return found
 
 
 def _refuse(text: str) -> Any:
@@ -72,9 +72,11 @@ Reader = Callable[[Any], Any]
 
 
 @functools.cache
-def defaults(cls: type[Any]) -> tuple[tuple[str, Any], ...]:
-    """What a noun is made of; what it keeps for speed alone is not part of it."""
-    return tuple((field.name, _default(field)) for field in dataclasses.fields(cls) if field.init)
+def defaults(cls: Hashable) -> tuple[tuple[str, Any], ...]:
+    """Name and default of each field that a noun is made of; what it keeps for speed alone is not
+    part of it."""
+    fields = dataclasses.fields(typing.cast(Any, cls))
+    return tuple((field.name, _default(field)) for field in fields if field.init)
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:
@@ -149,7 +151,7 @@ def _word_reader(cls: type[Enum]) -> Reader:
 
 
 def _noun_reader(cls: type[Any]) -> Reader:
-    hints, members_of = typing.get_type_hints(cls), defaults(typing.cast(Hashable, cls))
+    hints = typing.get_type_hints(cls)
     readers: dict[str, Reader] = {}
     needed: set[str] = set()
 
@@ -157,8 +159,8 @@ def _noun_reader(cls: type[Any]) -> Reader:
         if type(data) is not FrozenMap:
             raise Misfit("is not an object")
         if not readers:
-            needed.update(name for name, default in members_of if default is NOTHING)
-            readers.update({name: _reader(hints[name]) for name, _ in members_of})
+            needed.update(name for name, default in defaults(cls) if default is NOTHING)
+            readers.update({name: _reader(hints[name]) for name, _ in defaults(cls)})
         if missing := needed - data.keys():
             raise Misfit(f"lacks {', '.join(sorted(missing))}")
         members = {}
