@@ -151,7 +151,7 @@ def _word_reader(cls: type[Enum]) -> Reader:
 
 
 def _noun_reader(cls: type[Any]) -> Reader:
-    hints = typing.get_type_hints(cls)
+    hints, members_of = typing.get_type_hints(cls), defaults(typing.cast(Hashable, cls))
     readers: dict[str, Reader] = {}
     needed: set[str] = set()
 
@@ -159,8 +159,8 @@ def _noun_reader(cls: type[Any]) -> Reader:
         if type(data) is not FrozenMap:
             raise Misfit("is not an object")
         if not readers:
-            needed.update(name for name, default in defaults(cls) if default is NOTHING)
-            readers.update({name: _reader(hints[name]) for name, _ in defaults(cls)})
+            needed.update(name for name, default in members_of if default is NOTHING)
+            readers.update({name: _reader(hints[name]) for name, _ in members_of})
         if missing := needed - data.keys():
             raise Misfit(f"lacks {', '.join(sorted(missing))}")
         members = {}
