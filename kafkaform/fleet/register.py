@@ -130,7 +130,7 @@ def read(text: str) -> Register:
                 f"the register has format {data['format']}; this kafkaform reads up to {FORMAT}",
                 "Use the version of kafkaform that took the snapshot, or a later one.",
             )
-        return from_data(Register, data.without(["format"]))
+        return from_data(Register, data.without(["format", "taken"]))
     except Misfit as error:
         raise StorageError(
             f"the register cannot be used: {error}",
