@@ -159,8 +159,9 @@ def _noun_reader(cls: type[Any]) -> Reader:
         if type(data) is not FrozenMap:
             raise Misfit("is not an object")
         if not readers:
-            needed.update(name for name, default in defaults(cls) if default is NOTHING)
-            readers.update({name: _reader(hints[name]) for name, _ in defaults(cls)})
+            parts = defaults(typing.cast(Hashable, cls))
+            needed.update(name for name, default in parts if default is NOTHING)
+            readers.update({name: _reader(hints[name]) for name, _ in parts})
         if missing := needed - data.keys():
             raise Misfit(f"lacks {', '.join(sorted(missing))}")
         members = {}

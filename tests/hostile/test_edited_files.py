@@ -17,6 +17,7 @@ from kafkaform.sandbox import places, record
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends import lease, local
 
+from ..cli.here import Here
 from ..sandbox.conftest import move_home
 from . import edited
 
@@ -134,3 +135,12 @@ def test_json_of_others() -> None:
     for data in BYTES[:2] + BYTES[4:]:
         with pytest.raises(Misfit, match="it is "):
             parse(data)
+
+
+@pytest.mark.parametrize("key", ["ssl.truststore.location", "ssl.truststore.certificates"])
+def test_a_nul_in_a_path_is_an_error_of_the_setting(here: Here, key: str) -> None:
+    """No operating system has such a file; the message names the setting."""
+    lines = ("bootstrap.servers=127.0.0.1:1", "security.protocol=SSL", f"{key}=a\\u0000b")
+    here.write("c.properties", "\n".join((*lines, "ssl.truststore.type=PEM")))
+    said = here.fails("describe", "topics", "--command-config", "c.properties")
+    assert "ca_cert holds a NUL character" in said
