@@ -3,7 +3,9 @@ the manifests of its builds. Each is read as what it has to be, or refused by na
 
 from __future__ import annotations
 
+import base64
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from kafkaform.fleet import manifest, register
 from kafkaform.sandbox import places, record
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends import lease, local
+from kafkaform_providers.kafka.tokens import from_file
 
 from ..cli.here import Here
 from ..sandbox.conftest import move_home
@@ -144,3 +147,12 @@ def test_a_nul_in_a_path_is_an_error_of_the_setting(here: Here, key: str) -> Non
     here.write("c.properties", "\n".join((*lines, "ssl.truststore.type=PEM")))
     said = here.fails("describe", "topics", "--command-config", "c.properties")
     assert "ca_cert holds a NUL character" in said
+
+
+@pytest.mark.parametrize("exp", ["1e999", "NaN", "-Infinity", "1" + "0" * 400, '"x"', "[]", "null"])
+def test_a_token_that_says_no_time(tmp_path: Path, exp: str) -> None:
+    """Its end counts as not told: it is kept for minutes, not for ever."""
+    parts = ('{"alg":"none"}', f'{{"sub":"a","exp":{exp}}}')
+    coded = [base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in parts]
+    (tmp_path / "token").write_text(".".join((*coded, "")))
+    assert 0 < from_file(str(tmp_path / "token")).expires - time.time() <= 300
