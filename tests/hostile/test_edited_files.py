@@ -107,7 +107,8 @@ def test_a_sandbox_record_is_believed_or_refused(
 
 def test_a_register_is_believed_or_refused() -> None:
     """`fleet` reads the register that lies there, or says which member of it is wrong."""
-    assert register.read(json.dumps(REGISTER)).rates == register.Rates("EUR", 1.5)
+    landed = json.dumps({"taken": "2026-01-01T00:00:00Z", **REGISTER})
+    assert register.read(landed).rates == register.Rates("EUR", 1.5)
     refused = 0
     for data in texts(REGISTER):
         try:
