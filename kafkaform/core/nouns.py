@@ -151,7 +151,7 @@ def _word_reader(cls: type[Enum]) -> Reader:
 
 
 def _noun_reader(cls: type[Any]) -> Reader:
-    hints, members_of = typing.get_type_hints(cls), defaults(typing.cast(Hashable, cls))
+    hints = typing.get_type_hints(cls)
     readers: dict[str, Reader] = {}
     needed: set[str] = set()
 
@@ -159,8 +159,9 @@ def _noun_reader(cls: type[Any]) -> Reader:
         if type(data) is not FrozenMap:
             raise Misfit("is not an object")
         if not readers:
-            needed.update(name for name, default in members_of if default is NOTHING)
-            readers.update({name: _reader(hints[name]) for name, _ in members_of})
+            parts = defaults(typing.cast(Hashable, cls))
+            needed.update(name for name, default in parts if default is NOTHING)
+            readers.update({name: _reader(hints[name]) for name, _ in parts})
         if missing := needed - data.keys():
             raise Misfit(f"lacks {', '.join(sorted(missing))}")
         members = {}

@@ -265,6 +265,9 @@ def _servers(given: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _faults(given: Mapping[str, Any]) -> Iterator[foreign.Fault]:
+    for name, value in given.items():
+        if isinstance(value, str) and "\0" in value:
+            yield name, Severity.ERROR, f"{name} holds a NUL character", "remove it"
     for wrong, name, text, advice in (*_errors(given), *_login_errors(given)):
         if wrong:
             yield name, Severity.ERROR, text, advice

@@ -35,6 +35,7 @@ _KEEP = 0.8
 _UNTOLD = 300.0
 """Seconds that a token is kept if neither it nor the endpoint says how long it is valid."""
 
+_NO_CLOCK = 1 << 40
 _LARGEST = 64 * 1024
 _JWT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*", re.ASCII)
 _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*", re.ASCII)  # RFC 6750 §2.1
@@ -214,7 +215,8 @@ def _token(text: str, claims: Mapping[str, Any], lifetime: Any) -> Token:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether these can be seconds; NaN and what no clock can show are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _NO_CLOCK
 
 
 def _place(url: str) -> str:

@@ -3,7 +3,9 @@ the manifests of its builds. Each is read as what it has to be, or refused by na
 
 from __future__ import annotations
 
+import base64
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,9 @@ from kafkaform.fleet import manifest, register
 from kafkaform.sandbox import places, record
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends import lease, local
+from kafkaform_providers.kafka.tokens import from_file
 
+from ..cli.here import Here
 from ..sandbox.conftest import move_home
 from . import edited
 
@@ -103,7 +107,8 @@ def test_a_sandbox_record_is_believed_or_refused(
 
 def test_a_register_is_believed_or_refused() -> None:
     """`fleet` reads the register that lies there, or says which member of it is wrong."""
-    assert register.read(json.dumps(REGISTER)).rates == register.Rates("EUR", 1.5)
+    landed = json.dumps({"taken": "2026-01-01T00:00:00Z", **REGISTER})
+    assert register.read(landed).rates == register.Rates("EUR", 1.5)
     refused = 0
     for data in texts(REGISTER):
         try:
@@ -134,3 +139,21 @@ def test_json_of_others() -> None:
     for data in BYTES[:2] + BYTES[4:]:
         with pytest.raises(Misfit, match="it is "):
             parse(data)
+
+
+@pytest.mark.parametrize("key", ["ssl.truststore.location", "ssl.truststore.certificates"])
+def test_a_nul_in_a_path_is_an_error_of_the_setting(here: Here, key: str) -> None:
+    """No operating system has such a file; the message names the setting."""
+    lines = ("bootstrap.servers=127.0.0.1:1", "security.protocol=SSL", f"{key}=a\\u0000b")
+    here.write("c.properties", "\n".join((*lines, "ssl.truststore.type=PEM")))
+    said = here.fails("describe", "topics", "--command-config", "c.properties")
+    assert "ca_cert holds a NUL character" in said
+
+
+@pytest.mark.parametrize("exp", ["1e999", "NaN", "-Infinity", "1" + "0" * 400, '"x"', "[]", "null"])
+def test_a_token_that_says_no_time(tmp_path: Path, exp: str) -> None:
+    """Its end counts as not told: it is kept for minutes, not for ever."""
+    parts = ('{"alg":"none"}', f'{{"sub":"a","exp":{exp}}}')
+    coded = [base64.urlsafe_b64encode(part.encode()).decode().rstrip("=") for part in parts]
+    (tmp_path / "token").write_text(".".join((*coded, "")))
+    assert 0 < from_file(str(tmp_path / "token")).expires - time.time() <= 300
