@@ -16,7 +16,7 @@ from kafkaform.sandbox.options import Options
 from kafkaform.sandbox.process import Process, identify
 from kafkaform.sandbox.record import Broker, Phase, Sandbox
 
-GONE = Process(1, "never")
+GONE = Process(2, "never")
 
 
 def with_processes(box: Sandbox, *processes: Process | None) -> Sandbox:
