@@ -104,7 +104,7 @@ class Report:
         return AppliedInPart(f"{undone}: {self.stopped.message}", self.stopped.advice)
 
     def _undone(self) -> str:
-        counts = Counter(_ended(result.outcome) for result in self.results)
+        counts = Counter(_name_end(result.outcome) for result in self.results)
         parts = [f"{_steps(counts[how])} {how}" for how in ENDS if counts[how]]
         if any(work.outcome.status is OutcomeStatus.UNKNOWN for work in self.work):
             parts.append("a throttle was not removed")
@@ -129,7 +129,7 @@ class Report:
 ENDS = ("failed", "not applied", "not sent")
 
 
-def _ended(outcome: Outcome) -> str:
+def _name_end(outcome: Outcome) -> str:
     """How a step ended that was not applied. "Not applied" is what certainly had no effect,
     such as a request that could not be sent."""
     if outcome.status is OutcomeStatus.SKIPPED:

@@ -87,7 +87,7 @@ def rejoin(
     head, numbers = Head(told.seq, told.hash), dict[int, int]()
     for old in (*plans, *others):
         was = FrozenMap(seq=old.seq, time=old.time, hash=old.hash)
-        body = _renumbered(old.body, numbers).with_items({"forked": was})
+        body = _renumber_references(old.body, numbers).with_items({"forked": was})
         new = seal(head, time=time, run=old.run, actor=old.actor, kind=old.kind, body=body)
         yield new
         head = Head(new.seq, new.hash)
@@ -112,7 +112,7 @@ def _path(end: int, parents: Sequence[int]) -> set[int]:
     return path
 
 
-def _renumbered(body: FrozenMap, numbers: dict[int, int]) -> FrozenMap:
+def _renumber_references(body: FrozenMap, numbers: dict[int, int]) -> FrozenMap:
     if "discharges" in body:
         return body.with_items({"discharges": numbers.get(body["discharges"], body["discharges"])})
     rows = [item for item in body.get("objects") or () if isinstance(item, FrozenMap)]

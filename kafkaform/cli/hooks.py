@@ -30,6 +30,7 @@ def hold_standard_streams() -> None:
         # For reading, also in the place of an output: writing fails then, as on a closed one.
         descriptor = os.open(os.devnull, os.O_RDONLY)
         if not known:
+            # It stays open for the whole process.
             stream = open(descriptor, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
             setattr(sys, name, stream)
 

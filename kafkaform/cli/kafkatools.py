@@ -235,13 +235,13 @@ def meant(words: Sequence[str], root: Any) -> Iterator[list[str]]:
     credentials, which are described by two. Raises UsageError for an entity type that is none."""
     at = next((n for n, word in enumerate(words) if word in root.commands), len(words))
     end = words.index("--") if "--" in words else len(words)
-    words = [*_spelled(words[:end]), *words[end:]]
+    words = [*_spell_out(words[:end]), *words[end:]]
     before, command, rest = words[:at], words[at : at + 1], words[at + 1 :]
     does = command[0] if command else ""
     if does not in REDUNDANT:
         yield [*before, *command, *rest]
         return
-    rest = list(_needed(rest, REDUNDANT[does]))
+    rest = list(_drop_redundant(rest, REDUNDANT[does]))
     options = bool(rest) and rest[0].startswith("-")
     if not options or not any(word.partition("=")[0] == TYPE for word in rest):
         yield [*before, *command, *rest]
@@ -252,7 +252,7 @@ def meant(words: Sequence[str], root: Any) -> Iterator[list[str]]:
         yield [*before, does, *line]
 
 
-def _spelled(words: Sequence[str]) -> Iterator[str]:
+def _spell_out(words: Sequence[str]) -> Iterator[str]:
     """The words with our names for their options."""
     rest = iter(words)
     for word in rest:
@@ -264,7 +264,7 @@ def _spelled(words: Sequence[str]) -> Iterator[str]:
             yield f"{SAME[flag]}{sign}{value}" if flag in SAME else word
 
 
-def _needed(words: Sequence[str], redundant: frozenset[str]) -> Iterator[str]:
+def _drop_redundant(words: Sequence[str], redundant: frozenset[str]) -> Iterator[str]:
     """The words without what the command does anyway; what follows `--` is no option."""
     end = words.index("--") if "--" in words else len(words)
     yield from (word for word in words[:end] if word not in redundant)
@@ -311,7 +311,7 @@ def _refuse_unknown(types: Sequence[str]) -> None:
         )
 
 
-def _paired(types: Sequence[str], names: Sequence[str | None]) -> Mapping[str, str | None]:
+def _pair_entities(types: Sequence[str], names: Sequence[str | None]) -> Mapping[str, str | None]:
     """Entity type -> its name, in the order in which they are typed. Raises UsageError."""
     if len(names) != len(types):
         raise UsageError(
@@ -330,7 +330,7 @@ def _described(
         yield ["configs", f"{TYPE}={kind}", *named, *others]
         return
     if len(types) > 1 and names:
-        parts = [f"{LIMITED[part]}={_glob(n)}" for part, n in _paired(types, names).items()]
+        parts = [f"{LIMITED[part]}={_glob(n)}" for part, n in _pair_entities(types, names).items()]
         yield ["quotas", *parts, *others]
         return
     for name in names or ["*"]:
@@ -350,7 +350,7 @@ def _altered(
     types: Sequence[str], names: Sequence[str | None], others: Sequence[str]
 ) -> Iterator[list[str]]:
     if len(types) > 1:
-        pair = _paired(types, names)
+        pair = _pair_entities(types, names)
         client = pair["clients"]
         beside = "--client-default" if client is None else f"--client-id={client}"
         types, names, others = ["users"], [pair["users"]], [beside, *others]
