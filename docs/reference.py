@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kafkaform.core.schema import Attribute, ObjectSchema
-from kafkaform_providers.kafka.broker_keys import Mode, broker_keys
-from kafkaform_providers.kafka.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS, ConfigKey
-from kafkaform_providers.kafka.data import DATA
-from kafkaform_providers.kafka.provider import PROVIDER
+from kafkaform_kafka.data_sources import DATA
+from kafkaform_kafka.protocol.broker_keys import Mode, broker_keys
+from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS, ConfigKey
+from kafkaform_kafka.provider import PROVIDER
 
 FOLDER = Path(__file__).parent / "reference"
 

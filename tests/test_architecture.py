@@ -26,8 +26,14 @@ ALLOWED = {
     "jvm": {"core"},
     "sandbox": {"core", "jvm"},
     "inventory": {"core", "provider", "state", "audit"},
-    "fleet": {"core", "jvm", "providers.kafka.access", "providers.kafka.quota_levels"},
-    "providers": {"core", "provider"},
+    "fleet": {
+        "core",
+        "jvm",
+        "kafkaform_kafka.authority.authorizer",
+        "kafkaform_kafka.kinds.acl.resource_type",
+        "kafkaform_kafka.kinds.quota.levels",
+    },
+    "kafkaform_kafka": {"core", "provider"},
 }
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
@@ -38,8 +44,9 @@ def sources() -> list[Path]:
 
 
 def module_name(path: Path) -> tuple[str, ...]:
-    """('kafkaform', 'plan', 'build') or ('providers', 'kafka', 'topics')."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
+    """('kafkaform', 'plan', 'build') or ('kafkaform_kafka', 'provider')."""
+    base = PROVIDERS if path.is_relative_to(PROVIDERS) else ROOT
+    parts = path.relative_to(base).with_suffix("").parts
     return parts[:-1] if parts[-1] == "__init__" else parts
 
 
@@ -64,19 +71,17 @@ def imports(path: Path) -> Iterator[tuple[str, ...]]:
 
 
 def own(imported: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The part after `kafkaform`, or ('providers', …); None for a foreign module."""
+    """The part after `kafkaform`, or all of a provider's; None for a foreign module."""
     if imported[0] == "kafkaform":
         return imported[1:]
-    if imported[0] in ("kafkaform_providers", "providers"):
-        return ("providers", *imported[1:])
-    return None
+    return imported if imported[0].startswith("kafkaform_") else None
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports_follow_the_table(path: Path) -> None:
     """Each package imports only what architecture §2 allows it."""
     name = module_name(path)
-    package = name[0] if name[0] == "providers" else (name[1] if len(name) > 1 else "")
+    package = name[1] if name[0] == "kafkaform" and len(name) > 1 else name[0]
     if package not in ALLOWED:
         return  # cli and the package root may import everything
     for imported in imports(path):
@@ -94,10 +99,7 @@ def test_modules_import_each_other_without_cycles() -> None:
     for name, path in known.items():
         graph[name] = set()
         for imported in imports(path):
-            full = (
-                ("providers", *imported[1:]) if imported[0] == "kafkaform_providers" else imported
-            )
-            for candidate in (full, full[:-1]):
+            for candidate in (imported, imported[:-1]):
                 if candidate in known and candidate != name:
                     graph[name].add(candidate)
                     break

@@ -40,21 +40,21 @@ from kafkaform.render.diagnostics import render_diagnostics
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.markdown import markdown
-from kafkaform_providers.kafka.acls import KIND as ACLS
-from kafkaform_providers.kafka.acls import acl_of_key
-from kafkaform_providers.kafka.canonical import config_map
-from kafkaform_providers.kafka.memory import (
+from kafkaform_kafka.kinds.acl.resource_type import KIND as ACLS
+from kafkaform_kafka.kinds.acl.resource_type import acl_of_key
+from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTAS
+from kafkaform_kafka.kinds.user.resource_type import KIND as LOGINS
+from kafkaform_kafka.memory import (
     MemoryProvider,
     SimulatedClock,
     SimulatedCluster,
     Topic,
     refused,
 )
-from kafkaform_providers.kafka.memory.config_kinds import configs_of
-from kafkaform_providers.kafka.memory.scram import Credential
-from kafkaform_providers.kafka.memory.topics import key, placed
-from kafkaform_providers.kafka.quotas import KIND as QUOTAS
-from kafkaform_providers.kafka.scram import KIND as LOGINS
+from kafkaform_kafka.memory.kinds.config_kinds import configs_of
+from kafkaform_kafka.memory.kinds.scram import Credential
+from kafkaform_kafka.memory.kinds.topics import key, placed
+from kafkaform_kafka.protocol.config_values import config_map
 
 from .model.store import Fate, MemoryBackend, MemorySink
 

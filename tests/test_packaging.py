@@ -26,27 +26,32 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def test_every_package_is_listed() -> None:
-    """The explicit package list names every folder that holds modules, and no other."""
-    found = set()
-    for folder, name in (("kafkaform", "kafkaform"), ("providers", "kafkaform_providers")):
-        for path in (ROOT / folder).rglob("*.py"):
-            parts = path.parent.relative_to(ROOT / folder).parts
-            found.add(".".join((name, *parts)))
-    assert set(PROJECT["tool"]["setuptools"]["packages"]) == found
+PACKAGES = (ROOT / "kafkaform", ROOT / "providers" / "kafkaform_kafka")
+
+
+def test_every_folder_of_modules_is_a_package() -> None:
+    """The build finds packages by their `__init__.py`: no folder that holds modules lacks one."""
+    for top in PACKAGES:
+        for folder in {path.parent for path in top.rglob("*.py")}:
+            assert (folder / "__init__.py").exists(), folder.relative_to(ROOT)
+
+
+def test_types_are_declared_as_complete() -> None:
+    """Each package says that its annotations can be relied on (PEP 561)."""
+    assert all((top / "py.typed").exists() for top in PACKAGES)
 
 
 def test_every_data_file_is_listed() -> None:
     """Templates and the jar list travel with the package."""
     listed = PROJECT["tool"]["setuptools"]["package-data"]
-    for folder, name in (("kafkaform", "kafkaform"), ("providers", "kafkaform_providers")):
-        for path in (ROOT / folder).rglob("*"):
+    for top in PACKAGES:
+        for path in top.rglob("*"):
             if path.is_dir() or path.suffix in (".py", ".pyc"):
                 continue
             owners = [
-                (".".join((name, *parent.relative_to(ROOT / folder).parts)), parent)
+                (".".join(parent.relative_to(top.parent).parts), parent)
                 for parent in path.parents
-                if parent.is_relative_to(ROOT / folder)
+                if parent.is_relative_to(top)
             ]
             assert any(
                 path.relative_to(parent).match(glob)

@@ -11,10 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from kafkaform_providers.kafka.config_kinds import BROKER, DEFAULTS, GROUP, METRICS, SET, Scope
-from kafkaform_providers.kafka.quotas import ENTITY_TYPES, key_of
-from kafkaform_providers.kafka.rules import is_internal
-from kafkaform_providers.kafka.scram import FEWEST, MECHANISMS, identity_key
+from kafkaform_kafka.kinds.config.resource_type import (
+    BROKER,
+    DEFAULTS,
+    GROUP,
+    METRICS,
+    SET,
+    Scope,
+)
+from kafkaform_kafka.kinds.quota.resource_type import ENTITY_TYPES, key_of
+from kafkaform_kafka.kinds.user.resource_type import FEWEST, MECHANISMS, identity_key
+from kafkaform_kafka.protocol.broker_rules import is_internal
 
 from ..core.dataclass import dataclass, replace
 from ..core.errors import UsageError

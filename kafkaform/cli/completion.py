@@ -12,14 +12,14 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from kafkaform_providers.kafka.acls import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
-from kafkaform_providers.kafka.broker_keys import Mode, broker_keys
-from kafkaform_providers.kafka.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
-from kafkaform_providers.kafka.config_story import ENTITIES
-from kafkaform_providers.kafka.describe_configs import ENTITY_TYPES, KNOWN
-from kafkaform_providers.kafka.describe_source import Wanted
-from kafkaform_providers.kafka.quotas import QUOTA_KEYS
-from kafkaform_providers.kafka.scram import MECHANISMS
+from kafkaform_kafka.inspect.config_explanation import ENTITIES
+from kafkaform_kafka.inspect.configs import ENTITY_TYPES, KNOWN
+from kafkaform_kafka.inspect.source import Wanted
+from kafkaform_kafka.kinds.acl.resource_type import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
+from kafkaform_kafka.kinds.quota.resource_type import QUOTA_KEYS
+from kafkaform_kafka.kinds.user.resource_type import MECHANISMS
+from kafkaform_kafka.protocol.broker_keys import Mode, broker_keys
+from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
 
 from ..core.dataclass import dataclass, field
 from ..core.errors import KafkaformError

@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from kafkaform_providers.kafka import java_properties as java
+from kafkaform_kafka.connection import java_properties as java
 
 from ..core.canonical import digest
 from ..core.dataclass import dataclass, field

@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kafkaform_providers.kafka.publishing import Entry, Published, publish
+from kafkaform_kafka.connection.publishing import Entry, Published, publish
 
 from ..audit.chain import trusted
 from ..audit.event import Record, encode

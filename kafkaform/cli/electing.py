@@ -6,7 +6,7 @@ It changes what no block declares and no state records, so managed topics allow 
 
 from __future__ import annotations
 
-from kafkaform_providers.kafka.leaders import KIND
+from kafkaform_kafka.kinds.leaders.resource_type import KIND
 
 from ..core.address import Address
 from ..core.change import Change

@@ -191,8 +191,8 @@ def _locked(root: str, patience: float) -> Iterator[Lease]:
 def _follower(topic: str, way: Way, place: Place) -> Follow:
     """Reads a topic. How to connect goes into the environment, where Spark's workers find it; those
     of a Connect server have an environment of their own."""
-    from kafkaform_providers.kafka.connect import native_config
-    from kafkaform_providers.kafka.settings import read_settings
+    from kafkaform_kafka.connection.clients import native_config
+    from kafkaform_kafka.connection.settings import read_settings
 
     from ..fleet.topic import follower
     from ..fleet.topicsource import SETTINGS

@@ -172,14 +172,15 @@ def _captured(run: _Run, entry: ClusterEntry, states: Iterable[Known]) -> Captur
 
 def reader(fleet: Fleet) -> Reader:
     """How the clusters of a fleet are read."""
-    from kafkaform_providers.kafka import sight, topics
-    from kafkaform_providers.kafka.session import KafkaSession
-    from kafkaform_providers.kafka.usage import usage
+    from kafkaform_kafka.inspect import listing_trust
+    from kafkaform_kafka.inspect.usage import usage
+    from kafkaform_kafka.kinds.topic import resource_type as topics
+    from kafkaform_kafka.session import KafkaSession
 
     def more(session: Session, sweeps: Mapping[str, Sweep]) -> Iterable[Sweep]:
         return usage(session, sweeps.get(topics.KIND)) if isinstance(session, KafkaSession) else ()
 
-    return Reader(fleet.provider.types, NAMED, sight.sharpened, more)
+    return Reader(fleet.provider.types, NAMED, listing_trust.sharpened, more)
 
 
 def _named(entry: ClusterEntry, scope: str, states: Iterable[Known]) -> dict[str, list[str]]:

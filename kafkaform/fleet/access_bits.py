@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kafkaform_providers.kafka.access import ALL, ALLOW, IMPLIED_BY, OPERATIONS, SUPPORTED
-from kafkaform_providers.kafka.access import CLUSTER as CLUSTER
-from kafkaform_providers.kafka.access import EVERY_TOPIC as EVERY_TOPIC
+from kafkaform_kafka.authority.authorizer import ALL, IMPLIED_BY, OPERATIONS, SUPPORTED
+from kafkaform_kafka.authority.authorizer import EVERY_TOPIC as EVERY_TOPIC
+from kafkaform_kafka.kinds.acl.resource_type import ALLOW
+from kafkaform_kafka.kinds.acl.resource_type import CLUSTER as CLUSTER
 
 from ..core.errors import UsageError
 

@@ -14,15 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkaform_providers.kafka.access import (
-    ALL,
-    ALLOW,
-    DENY,
-    EVERYBODY,
-    EVERYTHING,
-    LITERAL,
-    PREFIXED,
-)
+from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, LITERAL, PREFIXED
+from kafkaform_kafka.kinds.acl.resource_type import ALLOW, DENY, EVERYTHING
 
 from .access_bits import BITS, EVERY_TOPIC, ON_CLUSTER, given_by
 from .covering import Ints, Pattern, Reach, Truths, ints, spread

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kafkaform_providers.kafka.access import EVERYTHING, LITERAL, PREFIXED
+from kafkaform_kafka.authority.authorizer import LITERAL, PREFIXED
+from kafkaform_kafka.kinds.acl.resource_type import EVERYTHING
 
 Ints = NDArray[np.int64]
 Truths = NDArray[np.bool_]

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_providers.kafka.access import ALL, ALLOW, EVERYBODY, EVERYTHING, LITERAL, PREFIXED
+from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, LITERAL, PREFIXED
+from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING
 
 from ..core.landing import GROUP_USAGE
 from . import masks

@@ -1,6 +1,6 @@
 """What the ACLs of one cluster add up to: rows about its patterns and about its resources.
 
-The rules are those of `kafkaform_providers.kafka.access`, whose `decide` the tests compare with.
+The rules are those of `kafkaform_kafka.authority.authorizer`; the tests compare both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from kafkaform_providers.kafka.access import LITERAL
+from kafkaform_kafka.authority.authorizer import LITERAL
 
 from .access_bits import ASKED, asked_of
 from .aclarrays import (

@@ -7,7 +7,8 @@ from functools import reduce
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_providers.kafka.access import ALLOW, DENY, EVERYTHING, LITERAL, PREFIXED
+from kafkaform_kafka.authority.authorizer import LITERAL, PREFIXED
+from kafkaform_kafka.kinds.acl.resource_type import ALLOW, DENY, EVERYTHING
 
 from ..core.landing import GROUP_USAGE
 from .access_bits import ASKED, BITS, CLUSTER

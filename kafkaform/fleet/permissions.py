@@ -23,15 +23,8 @@ from typing import TYPE_CHECKING, Any
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_providers.kafka.access import (
-    ALL,
-    ALLOW,
-    EVERYBODY,
-    EVERYTHING,
-    LITERAL,
-    PREFIXED,
-    SOME_TOPIC,
-)
+from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, LITERAL, PREFIXED, SOME_TOPIC
+from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING
 
 from . import masks
 from .access_bits import (

@@ -12,7 +12,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from kafkaform_providers.kafka.access import EVERYBODY, EVERYTHING, PREFIXED
+from kafkaform_kafka.authority.authorizer import EVERYBODY, PREFIXED
+from kafkaform_kafka.kinds.acl.resource_type import EVERYTHING
 
 from ..core.dataclass import dataclass
 from .access_bits import MASKS, resource_of, words

@@ -13,21 +13,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kafkaform_providers.kafka.access import (
+from kafkaform_kafka.authority.authorizer import (
     ALL,
-    ALLOW,
     EVERYBODY,
-    EVERYTHING,
     LITERAL,
     PREFIXED,
     SOME_TOPIC,
     Access,
-    Acl,
     Question,
     Verdict,
     authorize_any,
     index,
 )
+from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING, Acl
 
 from .access_bits import ABOVE, ON_CLUSTER, mask_of
 

@@ -9,7 +9,13 @@ from __future__ import annotations
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_providers.kafka.quota_levels import CLIENT_ID, LEVELS, USER, Level, Part
+from kafkaform_kafka.kinds.quota.levels import (
+    CLIENT_ID,
+    LEVELS,
+    USER,
+    Level,
+    Part,
+)
 
 from .dataset import Context, Frames
 from .tables import TABLES

@@ -12,15 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from kafkaform_providers.kafka.access import (
-    ALLOW,
-    CLUSTER,
-    DENY,
+from kafkaform_kafka.authority.authorizer import (
     EVERYBODY,
-    EVERYTHING,
     PREFIXED,
     Access,
-    Acl,
     Decision,
     Question,
     Rule,
@@ -33,6 +28,7 @@ from kafkaform_providers.kafka.access import (
     index,
     principals,
 )
+from kafkaform_kafka.kinds.acl.resource_type import ALLOW, CLUSTER, DENY, EVERYTHING, Acl
 
 from ..core.dataclass import dataclass
 from ..core.errors import UsageError
@@ -134,9 +130,10 @@ def _of_cluster(cluster: Row, rows: Sequence[Row], asked: Wanted) -> Iterator[An
     for who in _people(access, asked):
         question = _question(asked, who)
         decision = decide(access, question)
+        needs = tuple(map(str, decision.needs))
         if not seen and decision.rule not in _CERTAIN:
-            needs = (*decision.needs, ACLS)
-            decision = Decision(Verdict.UNKNOWN, Rule.UNDECLARED, decision.acl, needs)
+            needs = (*needs, ACLS)
+            decision = Decision(Verdict.UNKNOWN, Rule.UNDECLARED, decision.acl, decision.needs)
         if asked.principal is not None or decision.verdict is not Verdict.DENIED:
             yield Answer(
                 cluster["cluster"],
@@ -144,7 +141,7 @@ def _of_cluster(cluster: Row, rows: Sequence[Row], asked: Wanted) -> Iterator[An
                 str(decision.verdict),
                 str(decision.rule),
                 _via(access, question, decision),
-                tuple(map(str, decision.needs)),
+                needs,
                 cluster["captured_at"],
             )
 

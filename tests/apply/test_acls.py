@@ -10,9 +10,9 @@ from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Declared, Desired
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.lower import lower
-from kafkaform_providers.kafka import acls
-from kafkaform_providers.kafka.acls import Acl
-from kafkaform_providers.kafka.memory import killed_after, refused
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.memory import killed_after, refused
 from tests.model.engine import PLACE, House, apply, desired, identity, parse_address, plan, removed
 
 from .worlds import built, complete, statuses

@@ -11,7 +11,7 @@ from kafkaform.cli.scene import Ask
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import DryRunRefused, KafkaformError, PlanRefused, exit_code
 from kafkaform.plan.model import Options
-from kafkaform_providers.kafka.memory import not_sent, refused, swallowed
+from kafkaform_kafka.memory import not_sent, refused, swallowed
 from tests.model.engine import apply, desired, topic
 
 from .worlds import MS, between, built, statuses

@@ -18,8 +18,8 @@ from kafkaform.core.errors import Blocked, DryRunRefused, PlanRefused, UsageErro
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
 from kafkaform.render.human import human
-from kafkaform_providers.kafka.leaders import API, KIND
-from kafkaform_providers.kafka.memory import (
+from kafkaform_kafka.kinds.leaders.resource_type import API, KIND
+from kafkaform_kafka.memory import (
     Killed,
     Topic,
     killed_after,
@@ -27,7 +27,7 @@ from kafkaform_providers.kafka.memory import (
     lost_reply,
     refused,
 )
-from kafkaform_providers.kafka.memory.topics import key
+from kafkaform_kafka.memory.kinds.topics import key
 from tests.model.engine import KAFKA, NORMAL, House, Screen, apply, desired, house, plan, space
 
 from .worlds import ends

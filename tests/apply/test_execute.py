@@ -12,7 +12,7 @@ from kafkaform.cli.scene import Applied
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import DryRunRefused, StorageError, exit_code
 from kafkaform.core.resource import Desired, Lifecycle
-from kafkaform_providers.kafka.memory import (
+from kafkaform_kafka.memory import (
     Mishap,
     late_effect,
     lost_reply,

@@ -15,7 +15,7 @@ from kafkaform.plan.approval import seal
 from kafkaform.plan.model import Plan
 from kafkaform.state.codec import encode
 from kafkaform.state.edit import put
-from kafkaform_providers.kafka.memory import refused
+from kafkaform_kafka.memory import refused
 from tests.model.engine import (
     House,
     apply,

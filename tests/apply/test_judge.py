@@ -12,8 +12,10 @@ from kafkaform.core.change import Action, Change, Outcome, OutcomeStatus, PathCh
 from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Absent, Facts, Fault, FaultClass
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform_providers.kafka import configs, quotas, scram
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedClock, SimulatedCluster
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.kinds.topic import configs
+from kafkaform_kafka.kinds.user import resource_type as scram
+from kafkaform_kafka.memory import MemoryProvider, SimulatedClock, SimulatedCluster
 from tests.kafka import test_scram as login
 from tests.model.engine import identity
 

@@ -9,7 +9,7 @@ import pytest
 from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.errors import PlanRefused
 from kafkaform.plan.model import Plan
-from kafkaform_providers.kafka.memory import Killed, killed_after
+from kafkaform_kafka.memory import Killed, killed_after
 from tests.model.boxes import KIND
 from tests.model.engine import House, apply, box, desired, plan, topic
 

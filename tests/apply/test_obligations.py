@@ -14,7 +14,7 @@ from kafkaform.core.errors import PlanRefused, exit_code
 from kafkaform.core.resource import Lifecycle
 from kafkaform.state.codec import encode
 from kafkaform.state.edit import drop
-from kafkaform_providers.kafka.memory import (
+from kafkaform_kafka.memory import (
     Killed,
     Mishap,
     killed_after,

@@ -18,8 +18,8 @@ from kafkaform.plan.model import Plan
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.markdown import markdown
-from kafkaform_providers.kafka.memory import Killed, killed_before, lost_reply
-from kafkaform_providers.kafka.throttles import RATES, Place
+from kafkaform_kafka.kinds.topic.throttles import RATES, Place
+from kafkaform_kafka.memory import Killed, killed_before, lost_reply
 from tests.model.engine import KAFKA, House, apply, desired, plan, topic
 
 from .test_throttle import BYTES, RATE, arrive, owed, ready, set_there, wanted

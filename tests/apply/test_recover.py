@@ -7,7 +7,7 @@ import pytest
 from kafkaform.apply.settle import MARGIN_SECONDS
 from kafkaform.core.errors import OutcomeUnknown, PlanRefused
 from kafkaform.core.resource import Desired, Lifecycle
-from kafkaform_providers.kafka.memory import (
+from kafkaform_kafka.memory import (
     Killed,
     Mishap,
     killed_after,

@@ -11,7 +11,7 @@ from kafkaform.cli.scene import Applied
 from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import Lifecycle
 from kafkaform.plan.model import Plan
-from kafkaform_providers.kafka.memory import (
+from kafkaform_kafka.memory import (
     Killed,
     Mishap,
     killed_after,

@@ -13,7 +13,7 @@ from kafkaform.plan.approval import RULE
 from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import Plan
 from kafkaform.render.human import human
-from kafkaform_providers.kafka.memory import Killed, killed_after
+from kafkaform_kafka.memory import Killed, killed_after
 from tests.model.engine import House, apply, desired, house, plan, topic
 
 from .older import older, rewritten

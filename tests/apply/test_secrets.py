@@ -18,8 +18,8 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.plan.codec import to_data
 from kafkaform.plan.model import Mode, Options
-from kafkaform_providers.kafka import scram
-from kafkaform_providers.kafka.memory import (
+from kafkaform_kafka.kinds.user import resource_type as scram
+from kafkaform_kafka.memory import (
     Killed,
     Mishap,
     killed_after,
@@ -28,7 +28,7 @@ from kafkaform_providers.kafka.memory import (
     lost_reply,
     swallowed,
 )
-from kafkaform_providers.kafka.memory.scram import Credential, key
+from kafkaform_kafka.memory.kinds.scram import Credential, key
 from tests.model import engine
 from tests.model.engine import House, apply, desired, house, identity, plan, removed, topic
 

@@ -9,7 +9,7 @@ from kafkaform.apply.settle import _untold
 from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.progress import Event, Message
 from kafkaform.core.resource import Absent, Failed, Fault, FaultClass, Identity
-from kafkaform_providers.kafka.memory import swallowed
+from kafkaform_kafka.memory import swallowed
 from tests.model.engine import apply, desired, house, topic
 
 from .worlds import MS, built, statuses

@@ -13,7 +13,7 @@ from kafkaform.audit.event import Record
 from kafkaform.cli.scene import Applied
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import Interrupted, exit_code
-from kafkaform_providers.kafka.memory import swallowed, throttled
+from kafkaform_kafka.memory import swallowed, throttled
 from tests.model.engine import Clock, House, apply, desired, plan, removed, topic
 
 from .worlds import MS, between, built, complete, on_append, statuses

@@ -9,7 +9,7 @@ from kafkaform.audit.event import Record
 from kafkaform.cli.scene import Applied
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Desired
-from kafkaform_providers.kafka.memory import refused
+from kafkaform_kafka.memory import refused
 from tests.model.engine import House, apply, house
 
 MS = {"retention.ms": "1000"}

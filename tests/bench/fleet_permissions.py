@@ -33,7 +33,7 @@ from kafkaform.fleet.permitted import Only
 from kafkaform.fleet.register import Register
 from kafkaform.fleet.session import Place, build_session
 from kafkaform.sandbox.places import cache
-from kafkaform_providers.kafka.acls import Acl
+from kafkaform_kafka.kinds.acl.resource_type import Acl
 from tests.fleet.access_worlds import World
 from tests.fleet.frames import frame
 

@@ -16,7 +16,7 @@ from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.progress import silent
 from kafkaform.plan.model import Options, Plan
 from kafkaform.provider.registry import Registry
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 from ..model.engine import Screen
 from ..model.store import Fate, MemoryBackend, MemorySink

@@ -17,7 +17,7 @@ from kafkaform.core.errors import ConfigurationError, OtherCluster, PlanRefused,
 from kafkaform.core.resource import ProviderConfig
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.registry import Registry
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 from .stocks import desk
 

@@ -11,9 +11,9 @@ from kafkaform.cli.connection import Connection, Flags, direct
 from kafkaform.cli.properties import parse
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.core.secret import Secret
-from kafkaform_providers.kafka import jaas
-from kafkaform_providers.kafka.java_properties import SECRET_KEYS
-from kafkaform_providers.kafka.settings import Settings, read_settings
+from kafkaform_kafka.connection import jaas
+from kafkaform_kafka.connection.java_properties import SECRET_KEYS
+from kafkaform_kafka.connection.settings import Settings, read_settings
 
 from .folder import Folder
 from .here import Here

@@ -13,8 +13,8 @@ from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.render import access
 from kafkaform.render.documents import fitted, lines, size
 from kafkaform.render.text import wrapped
-from kafkaform_providers.kafka.describe import DESCRIBED, quota_source
-from kafkaform_providers.kafka.wire import describe as wire
+from kafkaform_kafka.inspect.documents import DESCRIBED, quota_source
+from kafkaform_kafka.wire import describe as wire
 
 from ..conftest import Broker
 from ..logins import Login

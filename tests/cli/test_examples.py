@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.sandbox import Sandbox
-from kafkaform_providers.kafka.provider import PROVIDER
+from kafkaform_kafka.provider import PROVIDER
 
 from ..proof.cluster import client, make, own_sandbox, read
 from .example import EXAMPLES, Copy, one

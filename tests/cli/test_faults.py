@@ -13,7 +13,7 @@ import pytest
 from kafkaform.core import canonical
 from kafkaform.core.value import FrozenMap
 from kafkaform.state import codec
-from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_kafka.session import KafkaSession
 
 from ..logins import Login
 from .folder import STATE, Folder

@@ -10,8 +10,10 @@ from kafkaform.cli.importing import _found
 from kafkaform.core.resource import Facts, Identity, Observed
 from kafkaform.core.value import FrozenMap
 from kafkaform.syntax.format import format
-from kafkaform_providers.kafka import acls, quotas, scram
-from kafkaform_providers.kafka.provider import TYPES
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.kinds.user import resource_type as scram
+from kafkaform_kafka.provider import TYPES
 
 FACTS = Facts("cluster")
 

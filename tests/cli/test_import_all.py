@@ -21,8 +21,8 @@ from kafkaform.core.resource import Depth
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.syntax.format import format
 from kafkaform.syntax.write import NewBlock, write
-from kafkaform_providers.kafka.memory import refused
-from kafkaform_providers.kafka.provider import TYPES
+from kafkaform_kafka.memory import refused
+from kafkaform_kafka.provider import TYPES
 
 from ..test_cases import cluster_of
 from .stocks import GENERATED, PROVIDER, Desk, desk

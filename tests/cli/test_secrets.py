@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kafkaform_providers.kafka.connect import pure_config
-from kafkaform_providers.kafka.wire import scram
-from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent, Wire
+from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.wire import scram
+from kafkaform_kafka.wire.client import AnswerLost, NotSent, Wire
 from tests.kafka.cluster import login
 
 from .folder import Folder
@@ -111,7 +111,7 @@ def test_a_lost_answer_is_resumed_with_the_same_password(
     folder.done("apply", "-auto-approve")
     users.declare(version=2)
     users.export(SECOND)
-    real, send = scram.alter_scram, "kafkaform_providers.kafka.sends.scram.alter_scram"
+    real, send = scram.alter_scram, "kafkaform_kafka.kinds.user.send.alter_scram"
 
     def lost(*arguments: Any) -> Any:
         real(*arguments)

@@ -18,7 +18,7 @@ from kafkaform.cli.commands.sandbox import probe
 from kafkaform.cli.completion import Completer
 from kafkaform.cli.connection import Flags, Kept
 from kafkaform.cli.shell import _SECRET
-from kafkaform_providers.kafka.describe_source import Wanted
+from kafkaform_kafka.inspect.source import Wanted
 
 from .bare import LOGIN, Bare
 from .folder import Folder, Said

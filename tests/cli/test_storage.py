@@ -15,7 +15,7 @@ from kafkaform.core.clock import SystemClock
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends import files
 from kafkaform.state.backends.local import LocalBackend
-from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_kafka.session import KafkaSession
 
 from .folder import LOG, STATE, Folder
 from .rights import nobody, place

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kafkaform_providers.kafka.connect import pure_config
-from kafkaform_providers.kafka.wire.client import NotSent, Wire
+from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.wire.client import NotSent, Wire
 from tests.kafka.cluster import login
 
 from ..conftest import Broker

@@ -22,7 +22,7 @@ HELD = """
 import sys, time
 from pathlib import Path
 from kafkaform.cli.app import main
-from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_kafka.session import KafkaSession
 send = KafkaSession.apply
 def held(self, batch, secrets):
     outcomes = send(self, batch, secrets)

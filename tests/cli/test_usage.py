@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_kafka.session import KafkaSession
 
 from .folder import STATE, Folder
 

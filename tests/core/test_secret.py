@@ -24,13 +24,13 @@ TEXT = "hunter2-hunter2"
 ROOT = Path(__file__).parents[2]
 
 REVEALED = {
-    "providers/kafka/connect.py": 1,  # both clients' settings
-    "providers/kafka/memory/session.py": 1,  # the simulated cluster's requests
-    "providers/kafka/native.py": 1,  # a login token
-    "providers/kafka/sends/configs.py": 2,  # a request, and the broker's words about it
-    "providers/kafka/sends/scram.py": 1,  # what is hashed for a request
-    "providers/kafka/tokens.py": 1,  # asking for a login token
-    "providers/kafka/wire/tokens.py": 1,  # a login token
+    "providers/kafkaform_kafka/connection/clients.py": 1,  # both clients' settings
+    "providers/kafkaform_kafka/memory/session.py": 1,  # the simulated cluster's requests
+    "providers/kafkaform_kafka/connection/native.py": 1,  # a login token
+    "providers/kafkaform_kafka/kinds/config/send.py": 2,  # a request, and the broker's words
+    "providers/kafkaform_kafka/kinds/user/send.py": 1,  # what is hashed for a request
+    "providers/kafkaform_kafka/connection/tokens.py": 1,  # asking for a login token
+    "providers/kafkaform_kafka/wire/login_tokens.py": 1,  # a login token
 }
 """Where the text of a secret is needed, and how often. Whoever adds a place says why."""
 

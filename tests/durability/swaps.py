@@ -28,7 +28,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Options
 from kafkaform.provider.registry import Registry
 from kafkaform.state.backends.local import LocalBackend
-from kafkaform_providers.kafka.memory import (
+from kafkaform_kafka.memory import (
     MemoryProvider,
     Mishap,
     SimulatedClock,

@@ -21,7 +21,7 @@ from kafkaform.plan.model import Mode, Options
 from kafkaform.state import codec
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.state.model import State
-from kafkaform_providers.kafka.memory import (
+from kafkaform_kafka.memory import (
     Killed,
     SimulatedCluster,
     killed_after,

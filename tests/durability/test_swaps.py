@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from kafkaform_providers.kafka.memory import MemorySession
-from kafkaform_providers.kafka.memory.schedule import Lost, Unreachable
-from kafkaform_providers.kafka.proof import Proof
+from kafkaform_kafka.connection.cluster_proof import Proof
+from kafkaform_kafka.memory import MemorySession
+from kafkaform_kafka.memory.engine.schedule import Lost, Unreachable
 
 from . import scenes, swaps
 from .swaps import WRITES

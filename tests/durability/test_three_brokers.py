@@ -17,11 +17,11 @@ from kafka.protocol.admin import CreateTopicsRequest
 from kafkaform.cli.app import run
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Absent, Observed
-from kafkaform_providers.kafka.sends import topics
-from kafkaform_providers.kafka.session import KafkaSession, open_session
-from kafkaform_providers.kafka.wire import describe as wire_describe
-from kafkaform_providers.kafka.wire.answers import Answers
-from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent
+from kafkaform_kafka.kinds.topic import send as topics
+from kafkaform_kafka.session import KafkaSession, open_session
+from kafkaform_kafka.wire import describe as wire_describe
+from kafkaform_kafka.wire.answers import Answers
+from kafkaform_kafka.wire.client import AnswerLost, NotSent
 from tests.kafka import cluster as kafka
 from tests.kafka.cluster import eventually, login
 from tests.proof.cluster import client, make, read

@@ -15,8 +15,8 @@ from kafka import KafkaAdminClient
 
 from kafkaform import sandbox
 from kafkaform.core.errors import ConfigurationError
-from kafkaform_providers.kafka.session import open_session
-from kafkaform_providers.kafka.settings import Settings
+from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.session import open_session
 from tests.kafka.cluster import login
 from tests.kafka.quota_user import account
 from tests.proof.cluster import HELD, own_sandbox

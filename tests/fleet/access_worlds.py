@@ -11,8 +11,14 @@ from typing import Any
 import pyarrow as pa
 
 from kafkaform.fleet.access_bits import ASKED, BITS
-from kafkaform_providers.kafka.access import Access, Question, Verdict, decide, index
-from kafkaform_providers.kafka.acls import KIND, Acl
+from kafkaform_kafka.authority.authorizer import (
+    Access,
+    Question,
+    Verdict,
+    decide,
+    index,
+)
+from kafkaform_kafka.kinds.acl.resource_type import KIND, Acl
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 KINDS = tuple(ASKED)

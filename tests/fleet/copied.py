@@ -10,8 +10,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from kafkaform.core.value import FrozenMap, SecretRef
-from kafkaform_providers.kafka.connect import native_config
-from kafkaform_providers.kafka.publishing import Entry, publish
+from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.connection.publishing import Entry, publish
 
 from ..kafka.cluster import eventually, login
 

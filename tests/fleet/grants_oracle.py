@@ -8,7 +8,7 @@ from typing import Any
 from kafkaform.fleet.access_bits import SPELLED
 from kafkaform.fleet.masks import shadows
 from kafkaform.fleet.register import Register
-from kafkaform_providers.kafka.acls import Acl
+from kafkaform_kafka.kinds.acl.resource_type import Acl
 from tests.fleet.access_worlds import World, owner, shown, table
 
 Finding = tuple[str, str, str, str, str | None]

@@ -14,8 +14,8 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.fleet.dataset import Context
 from kafkaform.fleet.register import Register
 from kafkaform.fleet.tables import TABLES
-from kafkaform_providers.kafka.quotas import KIND as QUOTA
-from kafkaform_providers.kafka.quotas import key_of
+from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTA
+from kafkaform_kafka.kinds.quota.resource_type import key_of
 from tests.fleet.frames import frame
 
 NOW = datetime(2026, 6, 15, 4, 30, tzinfo=UTC)

@@ -14,7 +14,7 @@ from kafkaform.fleet.dataset import Context
 from kafkaform.fleet.grants import build
 from kafkaform.fleet.register import Owner, Register, Settings
 from kafkaform.fleet.tables import TABLES
-from kafkaform_providers.kafka.acls import acl_of_key
+from kafkaform_kafka.kinds.acl.resource_type import acl_of_key
 from tests.fleet.access_worlds import World, worlds
 from tests.fleet.frames import frame
 from tests.fleet.grants_oracle import findings

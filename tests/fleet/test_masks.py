@@ -15,9 +15,9 @@ from kafkaform.fleet.access_bits import ASKED, BITS, given_by, mask_of, words
 from kafkaform.fleet.aclarrays import stretches
 from kafkaform.fleet.covering import ints, reach
 from kafkaform.fleet.masks import pairs, pattern_masks, resource_masks, shadows
-from kafkaform_providers.kafka import rights
-from kafkaform_providers.kafka.access import Access, fits, index
-from kafkaform_providers.kafka.acls import Acl, acl_of_key
+from kafkaform_kafka.authority.authorizer import Access, fits, index
+from kafkaform_kafka.kinds.acl.resource_type import Acl, acl_of_key
+from kafkaform_kafka.protocol import rights
 from tests.fleet.access_worlds import (
     ELSEWHERE,
     NAMES,

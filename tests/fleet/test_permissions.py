@@ -28,8 +28,8 @@ from kafkaform.fleet.permitted import worded as in_words
 from kafkaform.fleet.register import Register
 from kafkaform.fleet.tables import TABLES
 from kafkaform.fleet.whocan import acls_in
-from kafkaform_providers.kafka.access import Access, Verdict, index
-from kafkaform_providers.kafka.acls import Acl
+from kafkaform_kafka.authority.authorizer import Access, Verdict, index
+from kafkaform_kafka.kinds.acl.resource_type import Acl
 from tests.fleet.access_worlds import (
     ELSEWHERE,
     HOSTS,

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from kafkaform.core.value import FrozenMap
 from kafkaform.fleet import quotas
-from kafkaform_providers.kafka.quota_levels import (
+from kafkaform_kafka.kinds.quota.levels import (
     LEVELS,
     Part,
     Quotas,

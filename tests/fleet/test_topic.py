@@ -19,7 +19,7 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.folder import Folder as Objects
 from kafkaform.fleet import manifest
 from kafkaform.fleet.gold import Gold, current
-from kafkaform_providers.kafka.connect import native_config
+from kafkaform_kafka.connection.clients import native_config
 
 from ..cli.folder import LOG, Folder
 from ..kafka.cluster import login

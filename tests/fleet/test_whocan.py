@@ -15,8 +15,8 @@ import pytest
 from kafkaform.core.errors import UsageError
 from kafkaform.fleet.access_bits import ASKED
 from kafkaform.fleet.whocan import Wanted, acls_in, needed_rows, wanted, who_can
-from kafkaform_providers.kafka.access import Question, Verdict, decide
-from kafkaform_providers.kafka.acls import Acl, acl_of_key
+from kafkaform_kafka.authority.authorizer import Question, Verdict, decide
+from kafkaform_kafka.kinds.acl.resource_type import Acl, acl_of_key
 from tests.fleet.access_worlds import (
     AT,
     ELSEWHERE,

@@ -17,7 +17,7 @@ from kafkaform.plan.approval import seal
 from kafkaform.plan.codec import to_data
 from kafkaform.plan.model import Plan
 from kafkaform.provider.registry import Registry
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 CONFIGURATION = """
 provider "kafka" { bootstrap_servers = ["localhost:9092"] }

@@ -18,7 +18,7 @@ from kafkaform.fleet import manifest, register
 from kafkaform.sandbox import places, record
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends import lease, local
-from kafkaform_providers.kafka.tokens import from_file
+from kafkaform_kafka.connection.tokens import from_file
 
 from ..cli.here import Here
 from ..sandbox.conftest import move_home

@@ -18,7 +18,7 @@ from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import PlanRefused, StorageError
 from kafkaform.plan.codec import decode, recorded
 from kafkaform.provider.registry import Registry
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 from ..audit.story import GOLDEN
 from ..cli.here import Here

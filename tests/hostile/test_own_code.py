@@ -22,7 +22,7 @@ SHADOWS = (
     *("sitecustomize.py", "usercustomize.py", "conftest.py", "setup.py", "typer.py", "lark.py"),
     *("json.py", "typing.py", "re.py", "socket.py", "regex.py", "yaml.py", "jinja2/__init__.py"),
     *("kafka/__init__.py", "confluent_kafka/__init__.py", "rich/__init__.py"),
-    *("kafkaform_providers/__init__.py", "kafkaform_providers/kafka/__init__.py"),
+    *("kafkaform_kafka/__init__.py", "kafkaform_kafka/provider.py"),
     *("providers/__init__.py", "providers/evil.py", "evil.py", "dataclasses.py", "decimal.py"),
 )
 PACKAGE = ("kafkaform/__init__.py", "kafkaform/__main__.py", "kafkaform/cli/app.py")

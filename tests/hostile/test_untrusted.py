@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kafkaform.cli.untrusted import variable
-from kafkaform_providers.kafka.settings import CONFIG
+from kafkaform_kafka.connection.settings import CONFIG
 
 from ..cli.folder import Folder
 from ..cli.here import Here

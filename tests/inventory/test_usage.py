@@ -11,12 +11,18 @@ import pytest
 
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Sweep
 from kafkaform.core.value import FrozenMap
-from kafkaform_providers.kafka import usage
-from kafkaform_providers.kafka.session import KafkaSession
-from kafkaform_providers.kafka.wire.client import NotSent
-from kafkaform_providers.kafka.wire.cluster import LogSize
-from kafkaform_providers.kafka.wire.topics import TopicRow
-from kafkaform_providers.kafka.wire.usage import Committed, GroupRow, GroupRows, Members, assigned
+from kafkaform_kafka.inspect import usage
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.client import NotSent
+from kafkaform_kafka.wire.cluster import LogSize
+from kafkaform_kafka.wire.topics import TopicRow
+from kafkaform_kafka.wire.usage import (
+    Committed,
+    GroupRow,
+    GroupRows,
+    Members,
+    assigned,
+)
 
 SEEN = Sweep("kafka_topic", Depth.FULL, (), Coverage(CoverageKind.COMPLETE))
 

@@ -25,8 +25,7 @@ from confluent_kafka.admin import (
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import probe
 from kafkaform.core.secret import Secret
-from kafkaform_providers.kafka import connect
-from kafkaform_providers.kafka.access import (
+from kafkaform_kafka.authority.authorizer import (
     Access,
     Question,
     Verdict,
@@ -37,11 +36,12 @@ from kafkaform_providers.kafka.access import (
     decide,
     index,
 )
-from kafkaform_providers.kafka.acls import Acl
-from kafkaform_providers.kafka.settings import Settings
-from kafkaform_providers.kafka.wire.client import Wire
-from kafkaform_providers.kafka.wire.ids import parse_id
-from kafkaform_providers.kafka.wire.topics import list_topics
+from kafkaform_kafka.connection import clients
+from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.wire.client import Wire
+from kafkaform_kafka.wire.topic_ids import parse_id
+from kafkaform_kafka.wire.topics import list_topics
 
 from .probes import (
     HOST,
@@ -115,7 +115,7 @@ def running(open_: bool) -> Iterator[Cluster]:
 
 def _populated(box: sandbox.Sandbox, open_: bool) -> Cluster:
     admin = _settings(box, "admin", "PLAIN", box.admin_password)
-    client = AdminClient(connect.native_config(admin))
+    client = AdminClient(clients.native_config(admin))
     mechanism = ScramMechanism.SCRAM_SHA_256
     users = [
         UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), b"secret-" * 2)
@@ -139,7 +139,7 @@ def _populated(box: sandbox.Sandbox, open_: bool) -> Cluster:
 
 def create(cluster: Cluster, name: str) -> None:
     """Make a topic, again if it was deleted, and wait until it is seen."""
-    client = AdminClient(connect.native_config(cluster.root))
+    client = AdminClient(clients.native_config(cluster.root))
     client.create_topics([NewTopic(name, 1, 1)])[name].result(PATIENCE)
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -165,7 +165,7 @@ def _settings(box: sandbox.Sandbox, user: str, mechanism: str, password: str) ->
 
 
 def _wire(settings: Settings) -> Wire:
-    return Wire(connect.pure_config(settings), connect.PATIENCE)
+    return Wire(clients.pure_config(settings), clients.PATIENCE)
 
 
 def expected(access: Access, probe: Probe) -> bool:

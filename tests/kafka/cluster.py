@@ -22,10 +22,10 @@ from kafka.protocol.admin import AlterClientQuotasRequest
 from kafkaform.core.change import Action, Batch, Change, Outcome, Verdict
 from kafkaform.core.resource import Identity, Reading
 from kafkaform.core.secret import Secret
-from kafkaform_providers.kafka.connect import native_config
-from kafkaform_providers.kafka.provider import TYPES
-from kafkaform_providers.kafka.session import KafkaSession, open_session
-from kafkaform_providers.kafka.settings import Settings
+from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.provider import TYPES
+from kafkaform_kafka.session import KafkaSession, open_session
 
 from ..logins import Login, admin_login
 from .changes import change, topic

@@ -9,7 +9,7 @@ from kafkaform.core.diagnostics import Severity
 from kafkaform.core.resource import Facts, Identity, Observed
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, freeze
 from kafkaform.plan.diff import compare
-from kafkaform_providers.kafka.provider import TYPES
+from kafkaform_kafka.provider import TYPES
 
 from .changes import FACTS
 

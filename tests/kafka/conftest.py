@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_kafka.session import KafkaSession
 
 from ..logins import Login
 from .cluster import connect

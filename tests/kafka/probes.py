@@ -38,8 +38,7 @@ from kafka.protocol.consumer import (
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
-from kafkaform_providers.kafka import rights
-from kafkaform_providers.kafka.acls import (
+from kafkaform_kafka.kinds.acl.resource_type import (
     OPERATIONS,
     PATTERN_TYPES,
     PERMISSIONS,
@@ -48,9 +47,10 @@ from kafkaform_providers.kafka.acls import (
     Acl,
     listed,
 )
-from kafkaform_providers.kafka.wire.client import Wire
-from kafkaform_providers.kafka.wire.cluster import describe_cluster
-from kafkaform_providers.kafka.wire.configs import alter_configs, describe_configs
+from kafkaform_kafka.protocol import rights
+from kafkaform_kafka.wire.client import Wire
+from kafkaform_kafka.wire.cluster import describe_cluster
+from kafkaform_kafka.wire.configs import alter_configs, describe_configs
 
 from .token_messages import CreateDelegationTokenRequest, DescribeDelegationTokenRequest
 

@@ -20,12 +20,12 @@ from kafka.protocol.admin import AlterClientQuotasRequest
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.value import FrozenMap
-from kafkaform_providers.kafka import quotas
-from kafkaform_providers.kafka.connect import pure_config
-from kafkaform_providers.kafka.session import KafkaSession, open_session
-from kafkaform_providers.kafka.settings import Settings
-from kafkaform_providers.kafka.wire.client import Wire
-from kafkaform_providers.kafka.wire.quotas import QuotaRow, describe_quotas
+from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.session import KafkaSession, open_session
+from kafkaform_kafka.wire.client import Wire
+from kafkaform_kafka.wire.quotas import QuotaRow, describe_quotas
 
 from ..logins import admin_login, new_login, open_client
 from .cluster import eventually, login

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafkaform.core.resource import Desired
 from kafkaform.language.desired import Inputs, ProviderInfo, Schemas, TypeInfo, build, load
-from kafkaform_providers.kafka.provider import PROVIDER
+from kafkaform_kafka.provider import PROVIDER
 
 BLOCK = 'provider "kafka" {\n  bootstrap_servers = ["localhost:9092"]\n}\n'
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaform_providers.kafka.access import (
+from kafkaform_kafka.authority.authorizer import (
     Access,
     Decision,
     Need,
@@ -22,8 +22,8 @@ from kafkaform_providers.kafka.access import (
     index,
     principals,
 )
-from kafkaform_providers.kafka.access_story import Wanted, explain
-from kafkaform_providers.kafka.acls import Acl
+from kafkaform_kafka.inspect.access_explanation import Wanted, explain
+from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 TEXT = st.sampled_from(("a", "ab", "abc", "b", "*", "*x", ""))
 NAMES = st.sampled_from(("a", "ab", "abc", "abd", "b", "*", "*x"))

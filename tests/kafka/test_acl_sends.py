@@ -11,11 +11,11 @@ from kafka.protocol.admin import DeleteAclsRequest, DescribeAclsRequest
 
 from kafkaform.core.change import Action, Change, Step
 from kafkaform.core.resource import FaultClass, Identity
-from kafkaform_providers.kafka import acls
-from kafkaform_providers.kafka.acls import Acl
-from kafkaform_providers.kafka.context import Context, Order
-from kafkaform_providers.kafka.sends import acls as sends
-from kafkaform_providers.kafka.wire.client import AnswerLost, Wire
+from kafkaform_kafka.cluster.context import Context, Order
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.kinds.acl import send as sends
+from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.wire.client import AnswerLost, Wire
 
 from .changes import FACTS
 

@@ -11,10 +11,10 @@ from kafkaform.core.change import Action, Change, Evidence
 from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform_providers.kafka import acls
-from kafkaform_providers.kafka.acl_filter import fits
-from kafkaform_providers.kafka.acl_readings import already, listing
-from kafkaform_providers.kafka.acls import Acl
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.kinds.acl.filter import fits
+from kafkaform_kafka.kinds.acl.readings import already, listing
+from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 from .changes import FACTS, facts
 

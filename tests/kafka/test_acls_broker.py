@@ -27,14 +27,19 @@ from kafkaform.core.resource import (
     Reading,
 )
 from kafkaform.core.value import FrozenMap
-from kafkaform_providers.kafka import acls
-from kafkaform_providers.kafka.access_story import Wanted, access_of, explain
-from kafkaform_providers.kafka.acls import SUPPORTED, Acl, acl_of, listed
-from kafkaform_providers.kafka.connect import native_config
-from kafkaform_providers.kafka.session import KafkaSession, open_session
-from kafkaform_providers.kafka.settings import Settings
-from kafkaform_providers.kafka.wire.acls import AclRow, AclRows, create_acls
-from kafkaform_providers.kafka.wire.topics import list_topics
+from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.inspect.access_explanation import Wanted, access_of, explain
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.kinds.acl.resource_type import (
+    SUPPORTED,
+    Acl,
+    acl_of,
+    listed,
+)
+from kafkaform_kafka.session import KafkaSession, open_session
+from kafkaform_kafka.wire.acls import AclRow, AclRows, create_acls
+from kafkaform_kafka.wire.topics import list_topics
 
 from ..conftest import Broker
 from ..logins import Login, new_login
@@ -189,7 +194,7 @@ def test_a_cluster_without_an_authorizer_says_so(
 ) -> None:
     """It keeps no ACLs, which is not the same as having none: no rule is absent there."""
     monkeypatch.setattr(
-        "kafkaform_providers.kafka.reads.acls.describe_acls",
+        "kafkaform_kafka.kinds.acl.read.describe_acls",
         lambda *_: AclRows(54, "No Authorizer is configured on the broker.", ()),
     )
     coverage = admin.sweep(acls.KIND, Depth.NAMES).coverage
@@ -209,7 +214,7 @@ def test_a_rule_that_is_too_new_is_left_alone(
     known = rule(prefix, resource_type="TransactionalID", operation="TwoPhaseCommit")
     wait(admin, Observed, known)
     monkeypatch.setattr(
-        "kafkaform_providers.kafka.reads.acls._OPERATION",
+        "kafkaform_kafka.kinds.acl.read._OPERATION",
         {code: word for word, code in acls.OPERATIONS.items() if code < 15},
     )
     mine = [

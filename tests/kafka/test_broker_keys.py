@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from kafka.protocol.admin import IncrementalAlterConfigsRequest
 
-from kafkaform_providers.kafka import broker_keys
-from kafkaform_providers.kafka.broker_keys import Mode
-from kafkaform_providers.kafka.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
-from kafkaform_providers.kafka.session import KafkaSession
-from kafkaform_providers.kafka.wire.answers import Entry
-from kafkaform_providers.kafka.wire.configs import TYPES, describe_configs
+from kafkaform_kafka.protocol import broker_keys
+from kafkaform_kafka.protocol.broker_keys import Mode
+from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.answers import Entry
+from kafkaform_kafka.wire.configs import TYPES, describe_configs
 
 KINDS = {
     1: "boolean",

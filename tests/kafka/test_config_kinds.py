@@ -8,7 +8,7 @@ import pytest
 
 from kafkaform.core.change import Evidence, Repeat, Step
 from kafkaform.core.value import FrozenMap
-from kafkaform_providers.kafka.provider import TYPES
+from kafkaform_kafka.provider import TYPES
 
 from .changes import FACTS, facts
 from .config_changes import PASSWORD, declared, faults, payloads, planned, warnings

@@ -25,13 +25,13 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
-from kafkaform_providers.kafka.config_kinds import SCOPES
-from kafkaform_providers.kafka.context import Order
-from kafkaform_providers.kafka.reads.configs import sweep_configs
-from kafkaform_providers.kafka.sends.configs import send_alter_configs
-from kafkaform_providers.kafka.session import KafkaSession
-from kafkaform_providers.kafka.wire.client import Unsupported
-from kafkaform_providers.kafka.wire.configs import alter_configs
+from kafkaform_kafka.cluster.context import Order
+from kafkaform_kafka.kinds.config.read import sweep_configs
+from kafkaform_kafka.kinds.config.resource_type import SCOPES
+from kafkaform_kafka.kinds.config.send import send_alter_configs
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.client import Unsupported
+from kafkaform_kafka.wire.configs import alter_configs
 
 from ..conftest import Broker
 from .cluster import apply, batches, eventually, preflight, read

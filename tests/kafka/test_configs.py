@@ -9,7 +9,7 @@ import pytest
 from kafkaform.core.change import Action, Change
 from kafkaform.core.diagnostics import Severity, has_errors
 from kafkaform.core.value import FrozenMap
-from kafkaform_providers.kafka import configs
+from kafkaform_kafka.kinds.topic import configs
 
 from .changes import FACTS, change, facts
 

@@ -17,8 +17,8 @@ import pytest
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth
 from kafkaform.core.secret import Secret
-from kafkaform_providers.kafka.session import KafkaSession, open_session
-from kafkaform_providers.kafka.settings import Settings
+from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.session import KafkaSession, open_session
 
 from . import doors
 from .cluster import eventually

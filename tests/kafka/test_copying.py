@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from kafkaform_providers.kafka.context import Context
-from kafkaform_providers.kafka.reads import placement
-from kafkaform_providers.kafka.reads.placement import UNMEASURED, progress
-from kafkaform_providers.kafka.wire.client import AnswerLost
-from kafkaform_providers.kafka.wire.cluster import LogSize
-from kafkaform_providers.kafka.wire.placement import Move
+from kafkaform_kafka.cluster.context import Context
+from kafkaform_kafka.kinds.topic import read_placement
+from kafkaform_kafka.kinds.topic.read_placement import UNMEASURED, progress
+from kafkaform_kafka.wire.client import AnswerLost
+from kafkaform_kafka.wire.cluster import LogSize
+from kafkaform_kafka.wire.placement import Move
 
 MB = 1_000_000
 MOVE = Move(replicas=(1, 2, 3), adding=(3,), removing=(1,))
@@ -31,8 +31,8 @@ def told(monkeypatch: pytest.MonkeyPatch, sizes: Mapping[str, int | None]) -> Ma
         size = sizes[node]
         return None if size is None else [LogSize("t", 0, node, size * MB)]
 
-    monkeypatch.setattr(placement, "log_sizes", log_sizes)
-    monkeypatch.setattr(placement, "MOMENTS_APART", 0.0)
+    monkeypatch.setattr(read_placement, "log_sizes", log_sizes)
+    monkeypatch.setattr(read_placement, "MOMENTS_APART", 0.0)
     return progress(CONTEXT, {"t": {0: MOVE}})
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_kafka.session import KafkaSession
 
 from ..logins import Login
 from .cluster import apply, eventually, grant, new

@@ -9,11 +9,11 @@ import pytest
 
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap
-from kafkaform_providers.kafka import describe as module
-from kafkaform_providers.kafka.describe import RELEASE_SECONDS, describe
-from kafkaform_providers.kafka.describe_source import Wanted
-from kafkaform_providers.kafka.wire.client import NotSent
-from kafkaform_providers.kafka.wire.describe import BrokerRow
+from kafkaform_kafka.inspect import documents as module
+from kafkaform_kafka.inspect.documents import RELEASE_SECONDS, describe
+from kafkaform_kafka.inspect.source import Wanted
+from kafkaform_kafka.wire.client import NotSent
+from kafkaform_kafka.wire.describe import BrokerRow
 
 CONTEXT: Any = SimpleNamespace(facts=SimpleNamespace(scope_id="c"))
 

@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaform_providers.kafka.access import (
+from kafkaform_kafka.authority.authorizer import (
     Access,
     Question,
     Verdict,
@@ -17,8 +17,13 @@ from kafkaform_providers.kafka.access import (
     decide,
     index,
 )
-from kafkaform_providers.kafka.acls import Acl
-from kafkaform_providers.kafka.effects import Both, Effect, both, effect
+from kafkaform_kafka.authority.effects import (
+    Both,
+    Effect,
+    both,
+    effect,
+)
+from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 NAMES = ("a", "ab", "abc", "b")
 ASKED = (*NAMES, "ax", "abx", "abcx", "bx", "x", "*", "*x")

@@ -15,10 +15,10 @@ from kafka.protocol import metadata as metadata_requests
 from kafkaform import sandbox
 from kafkaform.core.resource import FaultClass
 from kafkaform.sandbox import jars
-from kafkaform_providers.kafka.error_causes import CAUSES
-from kafkaform_providers.kafka.error_codes import CODES
-from kafkaform_providers.kafka.faults import SINCE, fault_of
-from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_kafka.protocol.error_causes import CAUSES
+from kafkaform_kafka.protocol.error_codes import CODES
+from kafkaform_kafka.protocol.faults import SINCE, fault_of
+from kafkaform_kafka.session import KafkaSession
 
 from ..logins import new_login
 from .classfile import enum_names

@@ -5,9 +5,15 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.resource import FaultClass
-from kafkaform_providers.kafka.error_causes import CAUSES
-from kafkaform_providers.kafka.error_codes import CODES
-from kafkaform_providers.kafka.faults import CONVERGED, code_name, fault_of, lost, not_sent
+from kafkaform_kafka.protocol.error_causes import CAUSES
+from kafkaform_kafka.protocol.error_codes import CODES
+from kafkaform_kafka.protocol.faults import (
+    CONVERGED,
+    code_name,
+    fault_of,
+    lost,
+    not_sent,
+)
 
 EFFECTS = [
     ("CreateTopics", 7, FaultClass.AMBIGUOUS),

@@ -20,7 +20,7 @@ provider = Registry().load("kafka")
 assert provider.types and provider.data and provider.config
 assert not provider.check(FrozenMap({"bootstrap_servers": ("b:1",)}))
 """
-SESSION = SCHEMAS + "import kafkaform_providers.kafka.session"
+SESSION = SCHEMAS + "import kafkaform_kafka.session"
 
 
 @pytest.mark.parametrize(

@@ -9,18 +9,18 @@ import pytest
 
 from kafkaform.core.change import Change
 from kafkaform.core.resource import Absent, Facts, Observed
-from kafkaform_providers.kafka import throttles
-from kafkaform_providers.kafka.broker_keys import Mode, broker_keys
-from kafkaform_providers.kafka.config_keys import (
+from kafkaform_kafka.kinds.topic import throttles
+from kafkaform_kafka.kinds.topic.configs import untouched
+from kafkaform_kafka.protocol.broker_keys import Mode, broker_keys
+from kafkaform_kafka.protocol.config_keys import (
     GROUP_KEYS,
     IRREMOVABLE,
     METRICS_KEYS,
     THROTTLES,
     TOPIC_KEYS,
 )
-from kafkaform_providers.kafka.configs import untouched
-from kafkaform_providers.kafka.session import KafkaSession
-from kafkaform_providers.kafka.wire.configs import alter_configs
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.configs import alter_configs
 
 from .cluster import apply, eventually, new, read
 from .config_changes import declared, payloads, planned

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaform_providers.kafka.keys import join, split
+from kafkaform_kafka.protocol.keys import join, split
 
 fields = st.lists(st.text(alphabet="ab|\\*: ", max_size=6), min_size=1, max_size=8)
 

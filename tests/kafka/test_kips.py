@@ -22,13 +22,14 @@ from kafkaform.core.resource import (
     Observed,
 )
 from kafkaform.plan.diff import compare
-from kafkaform_providers.kafka import acls, topics
-from kafkaform_providers.kafka.exchange import attempt
-from kafkaform_providers.kafka.session import KafkaSession
-from kafkaform_providers.kafka.settings import CONFIG
-from kafkaform_providers.kafka.wire import configs
-from kafkaform_providers.kafka.wire.client import Wire
-from kafkaform_providers.kafka.wire.topics import create_topics, delete_topics, list_topics
+from kafkaform_kafka.cluster.exchange import attempt
+from kafkaform_kafka.connection.settings import CONFIG
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.kinds.topic import resource_type as topics
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire import configs
+from kafkaform_kafka.wire.client import Wire
+from kafkaform_kafka.wire.topics import create_topics, delete_topics, list_topics
 
 from .changes import frozen, topic
 from .cluster import apply, connect, eventually, gone, new, read

@@ -29,15 +29,16 @@ from kafkaform.cli.commands.sandbox import probe
 from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Absent, Depth, FaultClass, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap
-from kafkaform_providers.kafka import acls, rights
-from kafkaform_providers.kafka.connect import native_config
-from kafkaform_providers.kafka.describe import describe
-from kafkaform_providers.kafka.describe_source import Wanted
-from kafkaform_providers.kafka.session import KafkaSession
-from kafkaform_providers.kafka.wire import describe as wire_describe
-from kafkaform_providers.kafka.wire.configs import describe_configs
-from kafkaform_providers.kafka.wire.describe import ConfigRow, ResourceRow
-from kafkaform_providers.kafka.wire.topics import list_topics
+from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.inspect.documents import describe
+from kafkaform_kafka.inspect.source import Wanted
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.protocol import rights
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire import describe as wire_describe
+from kafkaform_kafka.wire.configs import describe_configs
+from kafkaform_kafka.wire.describe import ConfigRow, ResourceRow
+from kafkaform_kafka.wire.topics import list_topics
 
 from .cluster import apply, connect, eventually, gone, login, new, read
 from .terraform import BLOCK, faults

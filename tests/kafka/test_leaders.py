@@ -6,10 +6,10 @@ import pytest
 
 from kafkaform.core.change import Action, Change, Evidence, PathChange, Repeat, Step
 from kafkaform.core.resource import Fault, FaultClass, Identity
-from kafkaform_providers.kafka import leaders
-from kafkaform_providers.kafka.sends.leaders import hurdle
-from kafkaform_providers.kafka.sends.placement import combined
-from kafkaform_providers.kafka.wire.topics import TopicRow
+from kafkaform_kafka.kinds.leaders import resource_type as leaders
+from kafkaform_kafka.kinds.leaders.send import hurdle
+from kafkaform_kafka.kinds.topic.send_placement import combined
+from kafkaform_kafka.wire.topics import TopicRow
 
 from .changes import FACTS
 

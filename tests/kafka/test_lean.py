@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 from kafka.protocol.metadata import MetadataRequest
 
-from kafkaform_providers.kafka.session import KafkaSession
-from kafkaform_providers.kafka.wire.answers import Answer
-from kafkaform_providers.kafka.wire.client import AnswerLost
-from kafkaform_providers.kafka.wire.configs import describe_configs
-from kafkaform_providers.kafka.wire.lean import (
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.answers import Answer
+from kafkaform_kafka.wire.client import AnswerLost
+from kafkaform_kafka.wire.configs import describe_configs
+from kafkaform_kafka.wire.fast_decoding import (
     OWN,
     VERSION,
     _answers,
@@ -26,7 +26,7 @@ from kafkaform_providers.kafka.wire.lean import (
     describe_own,
     named,
 )
-from kafkaform_providers.kafka.wire.topics import create_topics, delete_topics
+from kafkaform_kafka.wire.topics import create_topics, delete_topics
 
 from .cluster import eventually
 

@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from kafkaform_providers.kafka import cluster, impact
-from kafkaform_providers.kafka.wire.client import NotSent
-from kafkaform_providers.kafka.wire.cluster import ClusterRow, LogSize
+from kafkaform_kafka.cluster import brokers
+from kafkaform_kafka.review import impact
+from kafkaform_kafka.wire.client import NotSent
+from kafkaform_kafka.wire.cluster import ClusterRow, LogSize
 
 CONTEXT: Any = SimpleNamespace(
     wire=None, timeout=1.0, facts=SimpleNamespace(nodes=("1", "2", "3")), settings=None
@@ -29,7 +30,7 @@ def told(monkeypatch: pytest.MonkeyPatch, views: Views) -> list[str | None]:
             raise NotSent("refused")
         return ClusterRow(0, None, "id", dict.fromkeys(listed), frozenset(), {})
 
-    monkeypatch.setattr(cluster, "describe_cluster", describe)
+    monkeypatch.setattr(brokers, "describe_cluster", describe)
     return asked
 
 
@@ -51,7 +52,7 @@ def test_a_broker_is_left_out_only_if_nobody_lists_it(
     """A broker that lags may not know yet that another one came back; new ones count at once, and
     if nobody answers nothing changes."""
     seen = told(monkeypatch, views)
-    assert cluster.live_nodes(CONTEXT) == tuple(live)
+    assert brokers.live_nodes(CONTEXT) == tuple(live)
     assert seen == asked
 
 
@@ -60,9 +61,9 @@ def test_the_first_that_answers_is_asked_for_what_any_can_tell(
 ) -> None:
     """A dead first broker hides nothing."""
     told(monkeypatch, {"2": "123", "3": "123"})
-    assert cluster.answering_node(CONTEXT) == "2"
+    assert brokers.answering_node(CONTEXT) == "2"
     told(monkeypatch, {})
-    assert cluster.answering_node(CONTEXT) == ""
+    assert brokers.answering_node(CONTEXT) == ""
 
 
 def test_a_topic_on_a_dead_broker_is_not_called_empty(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from kafkaform import sandbox
 from kafkaform.core.errors import ConnectError
-from kafkaform_providers.kafka.connect import NATIVE_LOGGER, fence_logs
+from kafkaform_kafka.connection.clients import NATIVE_LOGGER, fence_logs
 from tests.secrets_matrix.canaries import CANARIES, hits
 
 from .cluster import connect

@@ -9,7 +9,7 @@ import pytest
 from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.workbench import Bench
-from kafkaform_providers.kafka import topics
+from kafkaform_kafka.kinds.topic import resource_type as topics
 from tests.provider.topic_systems import RealSystem, SimulatedSystem, real_system
 
 from .terraform import BLOCK, desired

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.value import SecretRef
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
-from kafkaform_providers.kafka.provider import PROVIDER
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka.provider import PROVIDER
 
 from .terraform import BLOCK, desired, faults
 

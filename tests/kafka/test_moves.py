@@ -9,9 +9,10 @@ import pytest
 from kafkaform.core.change import Action, Change, Evidence, Repeat
 from kafkaform.core.diagnostics import Severity
 from kafkaform.core.resource import Observed
-from kafkaform_providers.kafka import moves, topics
-from kafkaform_providers.kafka.session import KafkaSession
-from kafkaform_providers.kafka.sizes import parse_size, size_text
+from kafkaform_kafka.kinds.topic import moves
+from kafkaform_kafka.kinds.topic import resource_type as topics
+from kafkaform_kafka.protocol.sizes import parse_size, size_text
+from kafkaform_kafka.session import KafkaSession
 
 from ..logins import Login
 from .changes import FACTS, change, facts, topic

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaform_providers.kafka import placement
-from kafkaform_providers.kafka.placement import (
+from kafkaform_kafka.kinds.topic import placement
+from kafkaform_kafka.kinds.topic.placement import (
     Assignment,
     Racks,
     created,

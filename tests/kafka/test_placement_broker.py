@@ -18,11 +18,10 @@ from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import probe
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Observed
-from kafkaform_providers.kafka import throttles
-from kafkaform_providers.kafka.connect import native_config
-from kafkaform_providers.kafka.placement import ThrottleTicket
-from kafkaform_providers.kafka.sends import throttle
-from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.kinds.topic import send_throttles, throttles
+from kafkaform_kafka.kinds.topic.placement import ThrottleTicket
+from kafkaform_kafka.session import KafkaSession
 from tests.cli.example import Copy, one
 from tests.proof.folder import Folder, finish
 
@@ -49,7 +48,7 @@ def session(three: Any) -> Iterator[KafkaSession]:
     yield opened
     for broker in "123":
         place = throttles.Place("broker", broker, throttles.RATES, "")
-        throttle.alter(opened.context, place, {}, throttles.RATES)
+        send_throttles.alter(opened.context, place, {}, throttles.RATES)
     opened.close()
 
 
@@ -116,7 +115,7 @@ def fill(three: Any, name: str, partitions: int = 3, megabytes: int = 6) -> None
 def rates(session: KafkaSession, name: str) -> list[str]:
     """Every throttle value that is set on a broker or on this topic."""
     ticket = ThrottleTicket(name, "", 0, (1, 2, 3))
-    found = [throttle.live(session.context, place) for place in throttles.places(ticket)]
+    found = [send_throttles.live(session.context, place) for place in throttles.places(ticket)]
     return [value for live in found if isinstance(live, dict) for value in live.values()]
 
 
@@ -287,13 +286,13 @@ def test_somebody_elses_throttle_is_neither_overwritten_nor_removed(
     throttled(folder)
     folder.write(topic(name, replica_assignment="[[2]]"))
     place = throttles.Place("broker", "2", throttles.RATES[:1], str(SLOW))
-    assert throttle.alter(session.context, place, {throttles.RATES[0]: str(SLOW)}, ()) is None
+    assert send_throttles.alter(session.context, place, {throttles.RATES[0]: str(SLOW)}, ()) is None
     eventually(lambda: rates(session, name), lambda found: found == [str(SLOW)])
     try:
         assert "THROTTLED_BY_OTHERS" in done(folder.apply(), 1)
         assert rates(session, name) == [str(SLOW)] and kinds(folder, "obligation") == []
     finally:
-        throttle.alter(session.context, place, {}, throttles.RATES[:1])
+        send_throttles.alter(session.context, place, {}, throttles.RATES[:1])
     eventually(lambda: rates(session, name), lambda found: found == [])
 
 

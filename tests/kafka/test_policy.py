@@ -17,8 +17,8 @@ from kafkaform.cli.commands.sandbox import probe
 from kafkaform.core.change import Action, Evidence, OutcomeStatus
 from kafkaform.core.resource import FaultClass
 from kafkaform.sandbox import lifecycle
-from kafkaform_providers.kafka.faults import fault_of
-from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_kafka.protocol.faults import fault_of
+from kafkaform_kafka.session import KafkaSession
 
 from .changes import change, topic
 from .classfile import Rule, policy, write_jar

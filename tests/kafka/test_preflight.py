@@ -9,14 +9,14 @@ import pytest
 from kafkaform.core.change import Action, Change, Evidence, Repeat, Request, Step
 from kafkaform.core.resource import CoverageKind, Depth, Failed, Identity
 from kafkaform.core.value import FrozenMap
-from kafkaform_providers.kafka import quotas
-from kafkaform_providers.kafka.connect import pure_config
-from kafkaform_providers.kafka.context import Context
-from kafkaform_providers.kafka.faults import SINCE, fault_of
-from kafkaform_providers.kafka.preflight import Held, missing, topics_of
-from kafkaform_providers.kafka.provider import PROVIDER
-from kafkaform_providers.kafka.session import KafkaSession
-from kafkaform_providers.kafka.wire.client import Wire
+from kafkaform_kafka.authority.required_rights import Held, missing, topics_of
+from kafkaform_kafka.cluster.context import Context
+from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.protocol.faults import SINCE, fault_of
+from kafkaform_kafka.provider import PROVIDER
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.client import Wire
 
 from ..logins import Login
 from .changes import change, facts, topic

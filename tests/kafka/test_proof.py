@@ -11,12 +11,12 @@ import pytest
 from kafka.protocol import admin as requests
 
 from kafkaform.core.errors import OtherCluster, exit_code
-from kafkaform_providers.kafka import wire
-from kafkaform_providers.kafka.proof import Proof
-from kafkaform_providers.kafka.session import SENDS, KafkaSession, open_session
-from kafkaform_providers.kafka.wire.client import CHANGES
-from kafkaform_providers.kafka.wire.quotas import describe_quotas
-from kafkaform_providers.kafka.wire.topics import create_topics
+from kafkaform_kafka import wire
+from kafkaform_kafka.connection.cluster_proof import Proof
+from kafkaform_kafka.session import SENDS, KafkaSession, open_session
+from kafkaform_kafka.wire.client import CHANGES
+from kafkaform_kafka.wire.quotas import describe_quotas
+from kafkaform_kafka.wire.topics import create_topics
 from tests.proxy.frames import Asked
 from tests.proxy.proxy import Proxy, proxying
 from tests.proxy.test_rows import _elsewhere

@@ -17,16 +17,16 @@ from kafkaform.plan.build import Header, make_plan
 from kafkaform.plan.model import Options, Plan
 from kafkaform.plan.observe import Look, gather
 from kafkaform.state.model import new_state
-from kafkaform_providers.kafka import quotas
-from kafkaform_providers.kafka.connect import pure_config
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
-from kafkaform_providers.kafka.provider import PROVIDER
-from kafkaform_providers.kafka.quota_levels import applying
-from kafkaform_providers.kafka.session import KafkaSession
-from kafkaform_providers.kafka.settings import Settings
-from kafkaform_providers.kafka.wire.client import Wire
-from kafkaform_providers.kafka.wire.quotas import QuotaRow, describe_quotas
-from kafkaform_providers.kafka.wire.topics import create_topics
+from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.kinds.quota.levels import applying
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka.provider import PROVIDER
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.client import Wire
+from kafkaform_kafka.wire.quotas import QuotaRow, describe_quotas
+from kafkaform_kafka.wire.topics import create_topics
 from tests.model.engine import KAFKA, desired
 from tests.model.engine import topic as declared
 

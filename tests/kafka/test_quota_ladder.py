@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kafkaform.core.resource import Depth
-from kafkaform_providers.kafka import quotas
-from kafkaform_providers.kafka.quota_levels import applying
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.kinds.quota.levels import applying
 from tests.proof.cluster import own_sandbox
 
 from .quota_user import Entity, account, limits, opened

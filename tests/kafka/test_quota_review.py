@@ -11,9 +11,9 @@ import pytest
 from kafkaform.core.change import Action, Block, BlockKind, Change
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Fault, FaultClass, Sweep
 from kafkaform.core.value import FrozenMap
-from kafkaform_providers.kafka import quotas
-from kafkaform_providers.kafka.mutations import Spending, spending
-from kafkaform_providers.kafka.provider import PROVIDER
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.provider import PROVIDER
+from kafkaform_kafka.review.mutation_quota import Spending, spending
 
 from .changes import change, facts, topic
 

@@ -9,9 +9,9 @@ import pytest
 from kafkaform.core.resource import Depth
 from kafkaform.core.value import FrozenMap
 from kafkaform.render.limits import lines
-from kafkaform_providers.kafka import quotas
-from kafkaform_providers.kafka.quota_levels import LEVELS
-from kafkaform_providers.kafka.quota_story import Client, explain
+from kafkaform_kafka.inspect.quota_explanation import Client, explain
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.kinds.quota.levels import LEVELS
 
 from .changes import facts
 

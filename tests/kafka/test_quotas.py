@@ -22,9 +22,10 @@ from kafkaform.core.resource import (
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.plan.diff import compare
-from kafkaform_providers.kafka import quota_filter, quotas
-from kafkaform_providers.kafka.provider import PROVIDER
-from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_kafka.kinds.quota import filter as quota_filter
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.provider import PROVIDER
+from kafkaform_kafka.session import KafkaSession
 
 from .changes import FACTS, facts
 from .cluster import eventually

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.value import FrozenMap
-from kafkaform_providers.kafka.config_keys import TOPIC_KEYS
-from kafkaform_providers.kafka.reads.topics import fallback
-from kafkaform_providers.kafka.wire.answers import Entry
+from kafkaform_kafka.kinds.topic.read import fallback
+from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
+from kafkaform_kafka.wire.answers import Entry
 
 from .changes import FACTS, facts
 

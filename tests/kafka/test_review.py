@@ -14,7 +14,7 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import FrozenMap
-from kafkaform_providers.kafka.provider import PROVIDER
+from kafkaform_kafka.provider import PROVIDER
 
 from .changes import FACTS, change, topic
 

@@ -18,9 +18,11 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import FrozenMap, freeze
-from kafkaform_providers.kafka import acls, keys, rights, topics
-from kafkaform_providers.kafka.acls import Acl
-from kafkaform_providers.kafka.review import review, review_needs
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.kinds.topic import resource_type as topics
+from kafkaform_kafka.protocol import keys, rights
+from kafkaform_kafka.review.changes import review, review_needs
 
 ME = "User:ci"
 EVERYTHING = acls.listed("Cluster")

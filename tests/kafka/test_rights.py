@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from kafkaform.core.resource import Absent, Depth, Identity, Observed, Sweep
 from kafkaform.core.value import EMPTY
-from kafkaform_providers.kafka import rights
-from kafkaform_providers.kafka.acls import SUPPORTED, listed
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
-from kafkaform_providers.kafka.memory.session import MemorySession
-from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_kafka.kinds.acl.resource_type import SUPPORTED, listed
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka.memory.session import MemorySession
+from kafkaform_kafka.protocol import rights
+from kafkaform_kafka.session import KafkaSession
 
 from .cluster import apply, eventually, new, read
 

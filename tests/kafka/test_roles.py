@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.resource import Declared
-from kafkaform_providers.kafka import acls, roles
-from kafkaform_providers.kafka.acls import SUPPORTED, acl_of
-from kafkaform_providers.kafka.provider import TYPES
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.kinds.acl import roles
+from kafkaform_kafka.kinds.acl.resource_type import SUPPORTED, acl_of
+from kafkaform_kafka.provider import TYPES
 
 from .terraform import BLOCK, desired, faults
 

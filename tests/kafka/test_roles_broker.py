@@ -7,8 +7,8 @@ from typing import Any
 
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import FaultClass, Observed
-from kafkaform_providers.kafka.session import KafkaSession, open_session
-from kafkaform_providers.kafka.settings import Settings
+from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.session import KafkaSession, open_session
 
 from . import cluster
 from .cluster import apply, eventually, new

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kafkaform_providers.kafka import rules
-from kafkaform_providers.kafka.config_keys import TOPIC_KEYS
+from kafkaform_kafka.protocol import broker_rules
+from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
 
 from .changes import FACTS
 
@@ -78,36 +78,36 @@ def _agrees(found: list[tuple[str, str]], expected: str) -> bool:
 @pytest.mark.parametrize(("name", "expected"), NAMES)
 def test_topic_names(name: str, expected: str) -> None:
     """A name that Kafka refuses is refused with what is wrong in it."""
-    assert _agrees(list(rules.name_faults(name)), expected)
+    assert _agrees(list(broker_rules.name_faults(name)), expected)
 
 
 @pytest.mark.parametrize(("partitions", "replicas", "expected"), COUNTS)
 def test_counts(partitions: int | None, replicas: int | None, expected: str) -> None:
     """Counts are checked against Kafka's limits and the live brokers."""
-    assert _agrees(list(rules.count_faults(partitions, replicas, FACTS)), expected)
+    assert _agrees(list(broker_rules.count_faults(partitions, replicas, FACTS)), expected)
 
 
 @pytest.mark.parametrize(("assignment", "expected"), ASSIGNMENTS)
 def test_assignments(assignment: tuple[tuple[int, ...], ...], expected: str) -> None:
     """Every partition has as many replicas, each on another live broker."""
-    assert _agrees(list(rules.assignment_faults(assignment, FACTS)), expected)
+    assert _agrees(list(broker_rules.assignment_faults(assignment, FACTS)), expected)
 
 
 @pytest.mark.parametrize(("config", "expected"), CONFIGS)
 def test_configs(config: dict[str, Any], expected: str) -> None:
     """A key that no topic has, or a value that no broker takes, is refused with the range."""
-    assert _agrees(list(rules.config_faults(config)), expected)
+    assert _agrees(list(broker_rules.config_faults(config)), expected)
 
 
 def test_a_mistyped_config_gets_a_suggestion() -> None:
     """The nearest real key is proposed."""
-    ((_, advice),) = rules.config_faults({"retension.ms": "1"})
+    ((_, advice),) = broker_rules.config_faults({"retension.ms": "1"})
     assert advice == 'Did you mean "retention.ms"?'
 
 
 def test_a_config_that_newer_brokers_lost_says_what_replaced_it() -> None:
     """A key that Kafka 4 removed is explained, not just unknown."""
-    ((_, advice),) = rules.config_faults({"message.timestamp.difference.max.ms": "1"})
+    ((_, advice),) = broker_rules.config_faults({"message.timestamp.difference.max.ms": "1"})
     assert "message.timestamp.before.max.ms" in advice
 
 
@@ -115,23 +115,23 @@ def test_the_table_of_configs_is_complete_and_accepts_its_own_defaults() -> None
     """Kafka 4.3 has 33 public topic configs, and each default is a legal value."""
     assert len(TOPIC_KEYS) == 33
     defaults = {name: key.default for name, key in TOPIC_KEYS.items()}
-    assert list(rules.config_faults(defaults)) == []
+    assert list(broker_rules.config_faults(defaults)) == []
 
 
 def test_a_topic_larger_than_one_metadata_batch_is_refused() -> None:
     """10,000 records is the most that the controller commits at once."""
-    assert list(rules.size_faults(9_999, 0)) == []
-    assert list(rules.size_faults(10_000, 0))
+    assert list(broker_rules.size_faults(9_999, 0)) == []
+    assert list(broker_rules.size_faults(10_000, 0))
 
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__mine"])
 def test_internal_topics(name: str) -> None:
     """Kafka's own topics, and everything that looks like them, are out of bounds."""
-    assert rules.is_internal(name)
-    assert list(rules.internal_faults(name, "deleted"))
+    assert broker_rules.is_internal(name)
+    assert list(broker_rules.internal_faults(name, "deleted"))
 
 
 def test_more_required_replicas_than_there_are_is_worth_a_warning() -> None:
     """min.insync.replicas above the replication factor would refuse all producers."""
-    assert list(rules.config_warnings({"min.insync.replicas": "3"}, 2))
-    assert not list(rules.config_warnings({"min.insync.replicas": "2"}, 2))
+    assert list(broker_rules.config_warnings({"min.insync.replicas": "3"}, 2))
+    assert not list(broker_rules.config_warnings({"min.insync.replicas": "2"}, 2))

@@ -20,12 +20,13 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.plan.codec import to_data
 from kafkaform.plan.diff import compare
-from kafkaform_providers.kafka import scram
-from kafkaform_providers.kafka.connect import pure_config
-from kafkaform_providers.kafka.provider import PROVIDER
-from kafkaform_providers.kafka.session import KafkaSession
-from kafkaform_providers.kafka.wire.client import NotSent, Wire
-from kafkaform_providers.kafka.wire.scram import Upsertion, alter_scram
+from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.kinds.user import resource_type as scram
+from kafkaform_kafka.protocol.scram import salt_password
+from kafkaform_kafka.provider import PROVIDER
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.client import NotSent, Wire
+from kafkaform_kafka.wire.scram import Upsertion, alter_scram
 
 from .changes import FACTS
 from .cluster import eventually, login
@@ -84,8 +85,8 @@ def gone(user: str, mechanism: str = BOTH[0]) -> Change:
 
 def test_a_salted_password_is_what_the_rfc_says() -> None:
     """Hi() of RFC 5802, written out: U1 xor U2 xor …, for both hashes and for text beyond ASCII."""
-    for name, digest in (("SCRAM-SHA-256", "sha256"), ("SCRAM-SHA-512", "sha512")):
-        made = scram.salted("pässwörd", name, 3)
+    for digest in (scram.MECHANISMS[name].digest for name in BOTH):
+        made = salt_password("pässwörd", digest, 3)
         block = hmac.new("pässwörd".encode(), made.salt + b"\0\0\0\1", digest).digest()
         total = int.from_bytes(block, "big")
         for _ in range(2):
@@ -96,7 +97,7 @@ def test_a_salted_password_is_what_the_rfc_says() -> None:
 
 def test_no_two_salts_are_alike_and_none_is_shown() -> None:
     """Who sees a salted password can guess at the password."""
-    one, two = scram.salted("x", BOTH[0], 4096), scram.salted("x", BOTH[0], 4096)
+    one, two = salt_password("x", "sha256", 4096), salt_password("x", "sha256", 4096)
     assert one.salt != two.salt and one.password != two.password
     assert repr(one) == repr(two)
 
@@ -271,7 +272,7 @@ def test_a_deleted_login_is_refused(broker: Any, admin: KafkaSession, user: str)
 def test_every_user_has_its_own_answer(broker: Any, admin: KafkaSession, user: str) -> None:
     """One that the controller refuses leaves the others of the request alone."""
     wire = Wire(pure_config(login(broker, "admin")), 8)
-    made = scram.salted("x", BOTH[0], 4096)
+    made = salt_password("x", "sha256", 4096)
     rows = [Upsertion(name, 1, n, made) for name, n in ((user, 4096), (f"{user}-x", 100))]
     answers = alter_scram(wire, rows, [], 10)
     twice = alter_scram(wire, [rows[0], replace(rows[0], mechanism=2)], [], 10)

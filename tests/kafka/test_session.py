@@ -18,8 +18,8 @@ from kafkaform.core.resource import (
     Identity,
     Observed,
 )
-from kafkaform_providers.kafka.session import KafkaSession
-from kafkaform_providers.kafka.wire.configs import describe_configs
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.configs import describe_configs
 
 from ..logins import Login
 from .changes import change, topic

@@ -11,12 +11,12 @@ from kafka.protocol.admin import CreateTopicsRequest
 
 from kafkaform.core.change import Action, Step
 from kafkaform.core.resource import FaultClass
-from kafkaform_providers.kafka import topics
-from kafkaform_providers.kafka.context import Context, Order, Reply
-from kafkaform_providers.kafka.sends import topics as sends
-from kafkaform_providers.kafka.session import KafkaSession
-from kafkaform_providers.kafka.wire.client import AnswerLost, Wire
-from kafkaform_providers.kafka.wire.cluster import leadership
+from kafkaform_kafka.cluster.context import Context, Order, Reply
+from kafkaform_kafka.kinds.topic import resource_type as topics
+from kafkaform_kafka.kinds.topic import send as sends
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.client import AnswerLost, Wire
+from kafkaform_kafka.wire.cluster import leadership
 
 from .changes import FACTS, change, topic
 

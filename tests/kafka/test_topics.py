@@ -10,8 +10,8 @@ from kafkaform.core.change import Action, Evidence, PathChange, Repeat
 from kafkaform.core.diagnostics import Severity, has_errors
 from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.value import FrozenMap
-from kafkaform_providers.kafka import topics
-from kafkaform_providers.kafka.steps import MAX_RECORDS
+from kafkaform_kafka.kinds.steps import MAX_RECORDS
+from kafkaform_kafka.kinds.topic import resource_type as topics
 
 from .changes import FACTS, change, facts, frozen, topic
 

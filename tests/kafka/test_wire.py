@@ -13,17 +13,22 @@ import pytest
 from kafka.errors import KafkaConnectionError, NodeNotReadyError, RequestTimedOutError
 from kafka.net.connection import KafkaConnection
 
-from kafkaform_providers.kafka.connect import pure_config
-from kafkaform_providers.kafka.wire import client, cluster, configs, topics
-from kafkaform_providers.kafka.wire.answers import Answers
-from kafkaform_providers.kafka.wire.client import (
+from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.wire import (
+    client,
+    cluster,
+    configs,
+    topics,
+)
+from kafkaform_kafka.wire.answers import Answers
+from kafkaform_kafka.wire.client import (
     AnswerLost,
     NotSent,
     Wire,
     _connection,
     _exchange,
 )
-from kafkaform_providers.kafka.wire.ids import id_text, parse_id
+from kafkaform_kafka.wire.topic_ids import id_text, parse_id
 
 from ..logins import Login
 from .cluster import eventually, login

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kafkaform.provider.workbench import Bench
-from kafkaform_providers.kafka.memory import SimulatedCluster
+from kafkaform_kafka.memory import SimulatedCluster
 from tests.provider.topic_systems import SimulatedSystem
 
 

@@ -21,9 +21,9 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY
 from kafkaform.plan.lifecycle import made_by
 from kafkaform.provider.contract import Session
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
-from kafkaform_providers.kafka.memory.config_kinds import configs_of
-from kafkaform_providers.kafka.provider import TYPES
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka.memory.kinds.config_kinds import configs_of
+from kafkaform_kafka.provider import TYPES
 from tests.kafka.config_changes import PASSWORD, declared, planned
 
 BROKER, CLUSTER, GROUP = "kafka_broker_config", "kafka_cluster_config", "kafka_group_config"

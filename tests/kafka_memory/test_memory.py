@@ -22,10 +22,11 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.workbench import INSTANCE, Bench
-from kafkaform_providers.kafka import configs, topics
-from kafkaform_providers.kafka.config_keys import TOPIC_KEYS
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
-from kafkaform_providers.kafka.memory.defaults import TOPIC_DEFAULTS
+from kafkaform_kafka.kinds.topic import configs
+from kafkaform_kafka.kinds.topic import resource_type as topics
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka.memory.engine.defaults import TOPIC_DEFAULTS
+from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
 from tests.provider.topic_systems import SimulatedSystem
 
 

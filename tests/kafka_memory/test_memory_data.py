@@ -10,7 +10,7 @@ from kafkaform.core.errors import KafkaformError
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Session
 from kafkaform.provider.workbench import Bench
-from kafkaform_providers.kafka.memory import (
+from kafkaform_kafka.memory import (
     MemoryProvider,
     Mishap,
     SimulatedCluster,

@@ -8,8 +8,8 @@ from kafkaform.core.change import Action, Outcome, OutcomeStatus, Step
 from kafkaform.core.resource import CoverageKind, Depth, Failed, FaultClass, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.workbench import INSTANCE, Bench
-from kafkaform_providers.kafka import topics
-from kafkaform_providers.kafka.memory import (
+from kafkaform_kafka.kinds.topic import resource_type as topics
+from kafkaform_kafka.memory import (
     Killed,
     Mishap,
     SimulatedCluster,

@@ -12,8 +12,8 @@ from kafkaform.core.change import Action, OutcomeStatus, Step
 from kafkaform.core.resource import Depth, Observed
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.workbench import Bench
-from kafkaform_providers.kafka import topics
-from kafkaform_providers.kafka.memory import (
+from kafkaform_kafka.kinds.topic import resource_type as topics
+from kafkaform_kafka.memory import (
     Killed,
     Topic,
     killed_after,

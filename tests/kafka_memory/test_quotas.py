@@ -8,8 +8,8 @@ from typing import Any
 from kafkaform.core.change import Action
 from kafkaform.core.resource import Absent, CoverageKind, Depth, Hidden, Identity, Observed
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform_providers.kafka import quotas
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster, lost_reply
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, lost_reply
 from tests.kafka.changes import change, topic
 from tests.kafka.cluster import apply
 from tests.kafka.test_quotas import MUTATE, PRODUCE, changed, declared, read

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.errors import DryRunRefused
-from kafkaform_providers.kafka.memory import MemoryProvider
+from kafkaform_kafka.memory import MemoryProvider
 from tests.model.engine import KAFKA, House, apply, desired, house, topic
 
 

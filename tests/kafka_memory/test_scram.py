@@ -7,9 +7,9 @@ from typing import Any
 from kafkaform.core.change import Batch
 from kafkaform.core.resource import Absent, CoverageKind, Depth, Hidden, Observed
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform_providers.kafka import scram
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster, refused
-from kafkaform_providers.kafka.memory.scram import key
+from kafkaform_kafka.kinds.user import resource_type as scram
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, refused
+from kafkaform_kafka.memory.kinds.scram import key
 from tests.kafka.test_scram import BOTH, apply, gone, new, raised, read, statuses
 
 

@@ -45,9 +45,9 @@ from kafkaform.core.resource import (
 from kafkaform.core.schema import STRING, Attribute, schema
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import ResourceType, Secrets, Session
-from kafkaform_providers.kafka import faults
-from kafkaform_providers.kafka.memory import MemoryProvider, Mishap
-from kafkaform_providers.kafka.memory.schedule import Lost, Unreachable
+from kafkaform_kafka.memory import MemoryProvider, Mishap
+from kafkaform_kafka.memory.engine.schedule import Lost, Unreachable
+from kafkaform_kafka.protocol import faults
 
 KIND = "test_box"
 PACE = 100.0

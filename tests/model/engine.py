@@ -46,9 +46,14 @@ from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.provider.contract import Provider, Session
 from kafkaform.state.codec import encode as encode_state
 from kafkaform.state.model import Row, State, new_state
-from kafkaform_providers.kafka.memory import Mishap, SimulatedClock, SimulatedCluster, Topic
-from kafkaform_providers.kafka.memory.schedule import Unreachable
-from kafkaform_providers.kafka.memory.world import Changes
+from kafkaform_kafka.memory import (
+    Mishap,
+    SimulatedClock,
+    SimulatedCluster,
+    Topic,
+)
+from kafkaform_kafka.memory.engine.schedule import Unreachable
+from kafkaform_kafka.memory.engine.world import Changes
 
 from . import boxes
 from .store import Fate, MemoryBackend, MemorySink

@@ -13,7 +13,7 @@ from kafkaform.core.resource import Declared, Desired
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.state.codec import decode, encode
 from kafkaform.state.edit import drop
-from kafkaform_providers.kafka.memory import Killed
+from kafkaform_kafka.memory import Killed
 
 from . import engine, forgery
 from .store import Surprise

@@ -17,7 +17,7 @@ from kafkaform.core.errors import Locked, StorageError
 from kafkaform.state.backend import Lease, Loaded, LockInfo
 from kafkaform.state.codec import decode, encode
 from kafkaform.state.model import State
-from kafkaform_providers.kafka.memory import Killed
+from kafkaform_kafka.memory import Killed
 
 MOMENTS = ("before", "torn", "after")
 

@@ -24,7 +24,7 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import SecretRef
 from kafkaform.plan.model import Plan
 from kafkaform.provider.registry import Registry
-from kafkaform_providers.kafka.memory import (
+from kafkaform_kafka.memory import (
     MemoryProvider,
     Mishap,
     late_effect,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafkaform.core.resource import Declared, Desired, Lifecycle
-from kafkaform_providers.kafka.memory import (
+from kafkaform_kafka.memory import (
     Mishap,
     killed_after,
     killed_before,

@@ -24,7 +24,7 @@ from kafkaform.plan.diff import dotted, flatten, ignored
 from kafkaform.plan.guards import LARGE_SHARE, MANY_DELETES
 from kafkaform.plan.model import Mode, Plan
 from kafkaform.state.model import State
-from kafkaform_providers.kafka.memory import Topic
+from kafkaform_kafka.memory import Topic
 
 from .boxes import Box
 from .engine import House, identity

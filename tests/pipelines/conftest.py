@@ -32,7 +32,7 @@ from kafkaform.audit.line import held
 from kafkaform.audit.sinks.objects import ObjectSink
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
-from kafkaform_providers.kafka.connect import native_config
+from kafkaform_kafka.connection.clients import native_config
 from tests.kafka.cluster import eventually, login
 from tests.stores import s3
 

@@ -7,7 +7,7 @@ from kafkaform.core.change import Action, BlockKind, Outcome, OutcomeStatus, Own
 from kafkaform.core.resource import Absent, Facts, Hidden, Identity, Observed, Reading
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.amend import Edit, amend
-from kafkaform_providers.kafka.configs import TYPE
+from kafkaform_kafka.kinds.topic.configs import TYPE
 
 FACTS = Facts("c", ("1",))
 IT = Identity("kafka", TYPE.name, "orders")

@@ -12,7 +12,7 @@ from kafkaform.plan.codec import encode
 from kafkaform.plan.observe import gather, unmanaged
 from kafkaform.provider.contract import Session
 from kafkaform.state.model import State
-from kafkaform_providers.kafka.memory import MemoryProvider
+from kafkaform_kafka.memory import MemoryProvider
 from tests.model.engine import KAFKA, House, desired, house, identity, topic
 
 from .worlds import absent, live, planned, row, state

@@ -33,7 +33,7 @@ from kafkaform.plan.model import Options, Plan
 from kafkaform.plan.observe import Look
 from kafkaform.plan.ownership import claims
 from kafkaform.state.model import Row, State
-from kafkaform_providers.kafka.provider import PROVIDER
+from kafkaform_kafka.provider import PROVIDER
 from tests.model.engine import KAFKA, NORMAL, identity
 
 TYPES = PROVIDER.types

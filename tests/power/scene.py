@@ -20,8 +20,8 @@ from kafkaform.core.errors import KafkaformError, exit_code
 from kafkaform.core.resource import Desired, Lifecycle
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backends.local import LocalBackend
-from kafkaform_providers.kafka.memory import MemoryProvider, Topic
-from kafkaform_providers.kafka.memory.world import Changes
+from kafkaform_kafka.memory import MemoryProvider, Topic
+from kafkaform_kafka.memory.engine.world import Changes
 from tests.durability import promises
 from tests.durability.promises import LOG, STATE, Before, Thing, World
 from tests.model import engine

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from kafkaform.core.errors import KafkaformError
-from kafkaform_providers.kafka.memory import (
+from kafkaform_kafka.memory import (
     Killed,
     Mishap,
     killed_after,

@@ -18,12 +18,12 @@ from kafkaform.core.resource import Fault, Identity
 from kafkaform.plan.lower import lower
 from kafkaform.plan.model import Plan
 from kafkaform.sandbox import Sandbox
-from kafkaform_providers.kafka import acls
-from kafkaform_providers.kafka.acls import Acl
-from kafkaform_providers.kafka.reads.acls import live_acls, row_of
-from kafkaform_providers.kafka.sends.acls import COMPARISONS, FILTERS
-from kafkaform_providers.kafka.session import KafkaSession
-from kafkaform_providers.kafka.wire.acls import create_acls
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.kinds.acl.read import live_acls, row_of
+from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.kinds.acl.send import COMPARISONS, FILTERS
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.acls import create_acls
 
 from ..kafka.cluster import connect, eventually
 from .cluster import own_sandbox

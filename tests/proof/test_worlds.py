@@ -27,8 +27,8 @@ from kafkaform.core.resource import Depth, Identity
 from kafkaform.plan.model import Plan
 from kafkaform.sandbox import Sandbox
 from kafkaform.state.model import new_state
-from kafkaform_providers.kafka.provider import PROVIDER
-from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent, Wire
+from kafkaform_kafka.provider import PROVIDER
+from kafkaform_kafka.wire.client import AnswerLost, NotSent, Wire
 from tests.model.engine import Screen
 from tests.model.worlds import COMPOSITES, MAKERS, OPTIONS, PASSWORD, Outsider, Writer, play
 

@@ -7,7 +7,7 @@ own; only the second that Python takes to import things is spent once.
 from kafkaform.cli import app, tree
 from kafkaform.cli.commands import apply, plan
 from kafkaform.syntax.parse import parse
-from kafkaform_providers.kafka import provider, session
+from kafkaform_kafka import provider, session
 
 parse('a = "${b}"', "warm")
 

@@ -15,9 +15,11 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 from kafkaform.provider.workbench import Bench, Edit, Question
-from kafkaform_providers.kafka import acls, quotas, scram
-from kafkaform_providers.kafka.config_kinds import GROUP
-from kafkaform_providers.kafka.provider import TYPES
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.kinds.config.resource_type import GROUP
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.kinds.user import resource_type as scram
+from kafkaform_kafka.provider import TYPES
 
 from .topic_systems import RealSystem, SimulatedSystem
 

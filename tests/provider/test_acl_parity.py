@@ -14,8 +14,8 @@ from kafkaform.core.resource import Depth, Hidden, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Session
 from kafkaform.provider.workbench import INSTANCE
-from kafkaform_providers.kafka import acls
-from kafkaform_providers.kafka.acls import Acl
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 from ..conftest import Broker
 from ..logins import Login

@@ -27,8 +27,8 @@ from kafkaform.provider import conformance, queries
 from kafkaform.provider.conformance import CHECKS, Check
 from kafkaform.provider.contract import Secrets, Session
 from kafkaform.provider.workbench import Fixture, Violation
-from kafkaform_providers.kafka.config_keys import TOPIC_KEYS
-from kafkaform_providers.kafka.memory.defaults import TOPIC_DEFAULTS
+from kafkaform_kafka.memory.engine.defaults import TOPIC_DEFAULTS
+from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
 
 from ..conftest import Broker
 from ..logins import Login

@@ -16,8 +16,9 @@ from kafkaform.core.resource import Identity, Observed, Reading
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Session
-from kafkaform_providers.kafka import quotas, scram
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.kinds.user import resource_type as scram
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from tests.conftest import Broker
 from tests.kafka import test_quotas as quota
 from tests.kafka import test_scram as login

@@ -16,8 +16,9 @@ from kafkaform.core.value import EMPTY, FrozenMap, SecretRef
 from kafkaform.provider import contract
 from kafkaform.provider.registry import Registry
 from kafkaform.provider.workbench import INSTANCE, About, Edit, Question
-from kafkaform_providers.kafka import data, topics
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka import data_sources as data
+from kafkaform_kafka.kinds.topic import resource_type as topics
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 from ..logins import Login, admin_login, open_client
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Depth, Identity
-from kafkaform_providers.kafka.session import READS, KafkaSession
+from kafkaform_kafka.session import READS, KafkaSession
 
 from ..kafka.cluster import connect
 from .frames import Asked

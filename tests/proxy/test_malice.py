@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from kafka.errors import KafkaError
 from kafka.protocol.admin import DescribeConfigsResponse
 
-from kafkaform_providers.kafka.connect import pure_config
-from kafkaform_providers.kafka.memory import throttled
-from kafkaform_providers.kafka.wire.acls import describe_acls
-from kafkaform_providers.kafka.wire.client import AnswerLost, NotSent, Wire
-from kafkaform_providers.kafka.wire.lean import OWN, VERSION, _answers
+from kafkaform_kafka.connection.clients import pure_config
+from kafkaform_kafka.memory import throttled
+from kafkaform_kafka.wire.acls import describe_acls
+from kafkaform_kafka.wire.client import AnswerLost, NotSent, Wire
+from kafkaform_kafka.wire.fast_decoding import OWN, VERSION, _answers
 
 from ..apply.worlds import built, codes
 from ..kafka.cluster import connect, login

@@ -10,13 +10,16 @@ from typing import Any
 from kafkaform.audit.event import decode
 from kafkaform.core.resource import Depth, Identity, Observed
 from kafkaform.plan.observe import destination
-from kafkaform_providers.kafka import acls, keys, quotas, scram
-from kafkaform_providers.kafka.config_kinds import CLUSTER
-from kafkaform_providers.kafka.provider import PROVIDER
-from kafkaform_providers.kafka.reads.acls import _acl
-from kafkaform_providers.kafka.session import KafkaSession
-from kafkaform_providers.kafka.wire.acls import AclRow
-from kafkaform_providers.kafka.wire.ids import id_text
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.kinds.acl.read import _acl
+from kafkaform_kafka.kinds.config.resource_type import CLUSTER
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.kinds.user import resource_type as scram
+from kafkaform_kafka.protocol import keys
+from kafkaform_kafka.provider import PROVIDER
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire.acls import AclRow
+from kafkaform_kafka.wire.topic_ids import id_text
 
 from ..durability.promises import Name, Reached, Thing, World
 from .proxy import Passed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kafkaform_providers.kafka.config_kinds import CLUSTER
+from kafkaform_kafka.kinds.config.resource_type import CLUSTER
 
 KEY = ("log.cleaner.backoff.ms", 15_000)
 """A config of brokers and of the cluster: its name and the value that it starts from."""

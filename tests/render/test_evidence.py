@@ -13,7 +13,7 @@ from kafkaform.plan.model import Plan
 from kafkaform.render.jsonplan import evidence
 from kafkaform.render.lines import change_lines, evidence_text
 from kafkaform.render.validation import checked
-from kafkaform_providers.kafka import topics
+from kafkaform_kafka.kinds.topic import resource_type as topics
 from tests.kafka.changes import FACTS, change, topic
 
 ONE = "checked locally: AlterPartitionReassignments has no dry run"

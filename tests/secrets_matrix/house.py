@@ -20,7 +20,7 @@ from unittest.mock import patch
 from kafkaform.cli.app import run
 from kafkaform.provider.registry import Registry
 from kafkaform.syntax.write import quote
-from kafkaform_providers.kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 PROVIDER = """
 provider "kafka" {

@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from kafkaform.sandbox import Sandbox
-from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_kafka.session import KafkaSession
 
 from ..kafka.cluster import connect
 from ..proof.cluster import HELD, client, make, own_sandbox, read

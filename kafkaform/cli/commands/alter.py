@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from kafkaform_providers.kafka.describe_configs import own
-from kafkaform_providers.kafka.describe_source import Wanted as Described
+from kafkaform_kafka.inspect.configs import own
+from kafkaform_kafka.inspect.source import Wanted as Described
 
 from ...core.dataclass import dataclass, replace
 from ...core.errors import UsageError

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from kafkaform_providers.kafka.describe import describe
-from kafkaform_providers.kafka.describe_configs import ENTITY_TYPES, KNOWN, unknown
-from kafkaform_providers.kafka.describe_source import Wanted
-from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_kafka.inspect.configs import ENTITY_TYPES, KNOWN, unknown
+from kafkaform_kafka.inspect.documents import describe
+from kafkaform_kafka.inspect.source import Wanted
+from kafkaform_kafka.session import KafkaSession
 
 from ...core.diagnostics import suggest
 from ...core.errors import KafkaformError, UsageError

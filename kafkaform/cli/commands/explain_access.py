@@ -7,8 +7,13 @@ from typing import Annotated
 
 import typer
 
-from kafkaform_providers.kafka import acls
-from kafkaform_providers.kafka.access_story import Wanted, access_of, as_seen, explain
+from kafkaform_kafka.inspect.access_explanation import (
+    Wanted,
+    access_of,
+    as_seen,
+    explain,
+)
+from kafkaform_kafka.kinds.acl import resource_type as acls
 
 from ...core.diagnostics import suggest
 from ...core.errors import KafkaformError, UsageError

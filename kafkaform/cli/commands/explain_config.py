@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kafkaform_providers.kafka.config_story import ENTITIES, explain
-from kafkaform_providers.kafka.session import KafkaSession
+from kafkaform_kafka.inspect.config_explanation import ENTITIES, explain
+from kafkaform_kafka.session import KafkaSession
 
 from ...core.diagnostics import suggest
 from ...core.errors import UsageError

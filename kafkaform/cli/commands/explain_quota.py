@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from kafkaform_providers.kafka import quotas
-from kafkaform_providers.kafka.quota_story import Client, explain
-from kafkaform_providers.kafka.rules import plain_name_faults
+from kafkaform_kafka.inspect.quota_explanation import Client, explain
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.protocol.broker_rules import plain_name_faults
 
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.errors import KafkaformError, UsageError

@@ -1,1 +1,0 @@
-"""Providers that ship with kafkaform, installed as `kafkaform_providers`."""

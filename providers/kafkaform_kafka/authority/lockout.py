@@ -1,0 +1,356 @@
+"""A plan must not saw off the branch it sits on: whoever runs it keeps the rights to change and
+see ACLs, and those that its later steps need, at every moment in between. Afterwards it still sees
+all that it manages, and may still change it.
+
+Source of the order of ACL changes: architecture §4.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from kafkaform.core.change import Action, Block, BlockKind, Change
+from kafkaform.core.dataclass import dataclass, replace
+from kafkaform.core.resource import Facts, Identity
+
+from ..kinds.acl import resource_type as acls
+from ..kinds.acl.resource_type import (
+    ALLOW,
+    CLUSTER,
+    DELETE_FIRST,
+    DENY,
+    EVERYTHING,
+    Acl,
+)
+from .authorizer import (
+    EVERYBODY,
+    PREFIXED,
+    Access,
+    Decision,
+    Need,
+    Question,
+    Verdict,
+    asked_first,
+    covered,
+    covering,
+    decide,
+    fits,
+    index,
+)
+from .calibration import Oneself
+
+Right = tuple[str, str, str]
+"""operation, resource type, resource name."""
+
+_ALTER, _DESCRIBE = ("Alter", "Cluster", CLUSTER), ("Describe", "Cluster", CLUSTER)
+_CONFIGS = ("AlterConfigs", "Cluster", CLUSTER)
+LATER: Mapping[str, Callable[[str], Right]] = {
+    "kafka_topic": lambda name: ("Delete", "Topic", name),
+    "kafka_topic_config": lambda name: ("AlterConfigs", "Topic", name),
+    "kafka_group_config": lambda name: ("AlterConfigs", "Group", name),
+    "kafka_quota": lambda _: _CONFIGS,
+    "kafka_broker_config": lambda _: _CONFIGS,
+    "kafka_cluster_config": lambda _: _CONFIGS,
+    "kafka_client_metrics": lambda _: _CONFIGS,
+    "kafka_user_scram_credential": lambda _: _ALTER,
+}
+"""Kind -> the right that its delete needs, which comes after ACLs were made."""
+
+_ON_CLUSTER = (("Cluster", ("DescribeConfigs",), ("AlterConfigs",)),)
+MANAGED: Mapping[str, Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
+    "kafka_topic": (("Topic", ("Describe", "DescribeConfigs"), ("AlterConfigs", "Alter")),),
+    "kafka_topic_config": (("Topic", ("Describe", "DescribeConfigs"), ("AlterConfigs",)),),
+    "kafka_group_config": (("Group", ("DescribeConfigs",), ("AlterConfigs",)),),
+    "kafka_quota": _ON_CLUSTER,
+    "kafka_broker_config": _ON_CLUSTER,
+    "kafka_cluster_config": _ON_CLUSTER,
+    "kafka_client_metrics": _ON_CLUSTER,
+}
+"""Kind -> resource type, the operations by which a plan sees an object, and those by which it
+changes it. Delete is left out: to deny it to oneself is a protection, not an accident. Users with
+a password need what ACLs need."""
+_KEEPS = frozenset({Action.CREATE, Action.UPDATE, Action.ADOPT, Action.IMPORT, Action.NOOP})
+
+UNPROVEN_ACCESS = "unproven-access"
+"""Accepts what cannot be proven to be harmless."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What the changes have made and deleted at some time while the plan runs."""
+
+    made: Mapping[Identity, Acl]
+    gone: Mapping[Identity, Acl]
+
+    def access(self, live: Sequence[Acl], rules: Access) -> Access:
+        gone = set(self.gone.values())
+        left = (acl for acl in live if acl not in gone)
+        return replace(rules, index=index((*left, *self.made.values())))
+
+
+def lockouts(
+    changes: Sequence[Change],
+    created: Mapping[Identity, Acl],
+    deleted: Mapping[Identity, Acl],
+    before: Access,
+    me: Oneself,
+    facts: Facts,
+) -> Iterator[tuple[Identity, Block]]:
+    """The changes that take a right which this plan or the next one needs, or may take it."""
+    if me.root:
+        return
+    mine = me.access(before)
+    wanted = {right: why for right, why in _needed(changes).items() if _held(right, mine, me)}
+    near = tuple({acl for right in wanted for acl in _find_acls(before, right)})
+    for moment in _moments(created, deleted, facts):
+        during = moment.access(near, mine)
+        for right, why in wanted.items():
+            decision = decide(during, Question(me.principal, None, *right))
+            if decision.verdict is not Verdict.ALLOWED:
+                for identity in _culprits(moment, right, mine, me):
+                    yield identity, _block(right, why, decision, me)
+
+
+def _needed(changes: Sequence[Change]) -> dict[Right, str]:
+    """Right -> what needs it."""
+    needed = {
+        _ALTER: "only others could undo it",
+        _DESCRIBE: "no later plan could read the ACLs",
+    }
+    for change in changes:
+        later = LATER.get(change.identity.kind)
+        if later and change.action is Action.DELETE and change.blocked is None:
+            needed.setdefault(later(change.identity.key), f"{change.address} needs it later")
+    return needed
+
+
+def _held(right: Right, access: Access, me: Oneself) -> bool:
+    """What the cluster says, else what its ACLs say; in doubt we have it, or nothing would work."""
+    operation, kind, _ = right
+    if kind == "Cluster" and me.cluster is not None:
+        return operation in me.cluster
+    return decide(access, Question(me.principal, None, *right)).verdict is not Verdict.DENIED
+
+
+def _moments(
+    created: Mapping[Identity, Acl], deleted: Mapping[Identity, Acl], facts: Facts
+) -> Iterator[Moment]:
+    """Every set of ACLs that holds for a while: first what is deleted ahead, then the new ones,
+    then the other deletes, ALLOW before DENY each time."""
+    patterns = {acl.pattern for acl in created.values()}
+    early = facts.values.get("acl_order") == DELETE_FIRST
+    ahead = {i: acl for i, acl in deleted.items() if early and acl.pattern in patterns}
+    if ahead:
+        yield Moment({}, _allows(ahead))
+        yield Moment({}, ahead)
+    yield Moment(created, ahead)
+    yield Moment(created, {**ahead, **_allows(deleted)})
+    yield Moment(created, deleted)
+
+
+def _allows(found: Mapping[Identity, Acl]) -> dict[Identity, Acl]:
+    return {identity: acl for identity, acl in found.items() if acl.permission == ALLOW}
+
+
+def _culprits(moment: Moment, right: Right, access: Access, me: Oneself) -> Iterator[Identity]:
+    """The changes without which the right would be kept."""
+    operation, kind, name = right
+    closes = access.allow_if_no_acl is not False and not covered(access.index, kind, name)
+    for identity, acl in moment.made.items():
+        denies = acl.permission == DENY and _concerns(acl, operation, me)
+        if _covers(acl, right) and (closes or denies):
+            yield identity
+    for identity, acl in moment.gone.items():
+        allowed = acl.permission == ALLOW and _concerns(acl, operation, me)
+        if _covers(acl, right) and allowed:
+            yield identity
+    first = _on_cluster(right)
+    if first is not None:
+        yield from _culprits(moment, first, access, me)
+
+
+def _on_cluster(right: Right) -> Right | None:
+    """The right on the cluster that would do instead."""
+    first = asked_first(Question(None, None, *right))
+    return None if first is None else (first.operation, first.resource_type, first.resource_name)
+
+
+def _find_acls(access: Access, right: Right) -> Iterator[Acl]:
+    """The ACLs that decide whether we have it."""
+    for _, kind, name in filter(None, (right, _on_cluster(right))):
+        for bucket in covering(access.index, kind, name):
+            for found in bucket.values():
+                yield from found
+
+
+# ── what later plans need ───────────────────────────────────────────────────────────────
+
+
+def find_sight_losses(
+    changes: Sequence[Change],
+    created: Mapping[Identity, Acl],
+    deleted: Mapping[Identity, Acl],
+    before: Access,
+    after: Access,
+    me: Oneself,
+    told: Mapping[tuple[str, str], frozenset[str]],
+) -> Iterator[tuple[Identity, Block]]:
+    """The changes after which we no longer see what the state manages, or may not change it.
+    told: resource type and name -> what the cluster says that we may do with it.
+
+    A DENY of sight is also caught where a plan does not say what is managed, as with --target.
+    """
+    if me.root:
+        return
+    end = Moment(
+        _select_takers(created, DENY, before, me), _select_takers(deleted, ALLOW, before, me)
+    )
+    taking = index((*end.made.values(), *end.gone.values()))
+    denying = index(acl for acl in end.made.values() if acl.permission == DENY)
+    kept = _collect_rights(changes)
+    seen = {("Describe", *one): ("", True) for one, held in told.items() if "Describe" in held}
+    found = [(right, why) for right, why in kept.items() if covered(taking, *right[1:])]
+    found += [(r, w) for r, w in seen.items() if r not in kept and covered(denying, *r[1:])]
+    mine, then = me.access(before), me.access(after)
+    for right, (address, sees) in found:
+        decision = _judge_right(right, mine, then, me, told)
+        if decision is not None:
+            for identity in _culprits(end, right, mine, me):
+                yield identity, _sight_block(right, address, sees, decision, me)
+
+
+def _select_takers(
+    found: Mapping[Identity, Acl], permission: str, before: Access, me: Oneself
+) -> dict[Identity, Acl]:
+    """The changed ACLs that may take a right of ours: those with this permission, and the first
+    ones of what may stand open."""
+    return {
+        identity: acl
+        for identity, acl in found.items()
+        if (acl.permission == permission and acl.principal in (me.principal, EVERYBODY))
+        or (permission == DENY and before.allow_if_no_acl is not False)
+    }
+
+
+def _collect_rights(changes: Sequence[Change]) -> dict[Right, tuple[str, bool]]:
+    """Right -> the address that needs it, and whether to see it."""
+    kept: dict[Right, tuple[str, bool]] = {}
+    for change in changes:
+        for kind, sees, alters in MANAGED.get(change.identity.kind, ()):
+            if change.action not in _KEEPS:
+                continue
+            name = CLUSTER if kind == "Cluster" else change.identity.key
+            for operation in (*sees, *alters):
+                kept.setdefault((operation, kind, name), (change.address, operation in sees))
+    return kept
+
+
+def find_hiding(
+    changes: Sequence[Change], principal: str | None
+) -> Iterator[tuple[Identity, Change, Acl]]:
+    """What cannot be seen, each with the change of an ACL of the same state that hides it."""
+    hidden = [
+        change
+        for change in changes
+        if change.blocked is not None and change.blocked.kind is BlockKind.UNREADABLE
+    ]
+    denies = {
+        acl: change
+        for change in (changes if hidden else ())
+        if change.identity.kind == acls.KIND and change.action is not Action.CREATE
+        for acl in [acls.acl_of_key(change.identity.key)]
+        if acl.permission == DENY and acl.principal in (principal, EVERYBODY)
+    }
+    known = index(denies)
+    for change in hidden:
+        for kind, sees, _ in MANAGED.get(change.identity.kind, ()):
+            name = CLUSTER if kind == "Cluster" else change.identity.key
+            near = (a for b in covering(known, kind, name) for found in b.values() for a in found)
+            acl = next((acl for acl in near if any(fits(acl, one) for one in sees)), None)
+            if acl is not None:
+                yield change.identity, denies[acl], acl
+
+
+def _judge_right(
+    right: Right,
+    before: Access,
+    after: Access,
+    me: Oneself,
+    told: Mapping[tuple[str, str], frozenset[str]],
+) -> Decision | None:
+    """What decides that we lose it, None if we do not, or never had it. Where it is not declared
+    what holds without an ACL, only an ACL or the cluster proves that we have it."""
+    operation, kind, name = right
+    question = Question(me.principal, None, *right)
+    now, then = decide(before, question).verdict, decide(after, question)
+    if now is Verdict.DENIED or then.verdict is Verdict.ALLOWED:
+        return None
+    if then.verdict is Verdict.DENIED:
+        held = now is Verdict.ALLOWED or operation in told.get((kind, name), ())
+        return then if held else None
+    plain = (decide(_by_acls(one), question).verdict for one in (before, after))
+    return then if tuple(plain) == (Verdict.ALLOWED, Verdict.DENIED) else None
+
+
+def _by_acls(access: Access) -> Access:
+    """What is not declared is taken as Kafka's own default."""
+    return Access(access.index, access.super_users or frozenset(), access.allow_if_no_acl is True)
+
+
+def _sight_block(right: Right, address: str, sees: bool, decision: Decision, me: Oneself) -> Block:
+    if not address:
+        why = "if this state manages it, no later plan could see it"
+    elif sees:
+        why = f"no later plan could see {address}"
+    else:
+        why = f"no later plan could change {address}"
+    block = _block(right, why, decision, me)
+    if block.waiver or (sees and address):
+        return block
+    return replace(
+        block,
+        advice=f"add an ACL that keeps the right, or accept it with --accept-{UNPROVEN_ACCESS}",
+        waiver=UNPROVEN_ACCESS,
+    )
+
+
+def _concerns(acl: Acl, operation: str, me: Oneself) -> bool:
+    return fits(acl, operation) and (
+        me.principal is None or acl.principal in (me.principal, EVERYBODY)
+    )
+
+
+def _covers(acl: Acl, right: Right) -> bool:
+    _, kind, name = right
+    if acl.resource_type != kind:
+        return False
+    if acl.pattern_type == PREFIXED:
+        return name.startswith(acl.resource_name)
+    return acl.resource_name in (name, EVERYTHING)
+
+
+def _block(right: Right, why: str, decision: Decision, me: Oneself) -> Block:
+    operation, kind, name = right
+    who = me.principal or "the principal that this runs as"
+    what = f"{operation} on {kind} {name}"
+    if decision.verdict is Verdict.DENIED:
+        return Block(
+            BlockKind.GUARD,
+            f"it would take {what} from {who}, as whom this runs: {why}",
+            "add an ACL that keeps the right, or let somebody apply this who does not need it",
+        )
+    missing = ", ".join(_DECLARE[need] for need in decision.needs)
+    return Block(
+        BlockKind.GUARD,
+        f"it may take {what} from {who}: {why}",
+        f"{missing}; or take the risk with --accept-{UNPROVEN_ACCESS}",
+        UNPROVEN_ACCESS,
+    )
+
+
+_DECLARE: Mapping[Need, str] = {
+    Need.SUPER_USERS: "declare authorizer { super_users } in the provider block",
+    Need.ALLOW_IF_NO_ACL: "declare authorizer { allow_if_no_acl } in the provider block",
+    Need.PRINCIPAL: "declare principal in the provider block",
+    Need.HOST: "add an ACL that does not depend on the address",
+}

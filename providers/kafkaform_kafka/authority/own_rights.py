@@ -1,0 +1,101 @@
+"""Asks the cluster what we may do: with itself, and with topics by name.
+
+Where a right is missing the ACLs say more, if we may read them: which one denies it, and whether
+we may delete every topic, which no broker lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+
+from kafkaform.core.change import Step
+from kafkaform.core.dataclass import replace
+from kafkaform.core.resource import Facts, Fault
+from kafkaform.core.value import EMPTY
+
+from ..cluster.context import Context
+from ..cluster.exchange import attempt
+from ..kinds.acl.read import live_acls
+from ..kinds.acl.resource_type import CLUSTER, Acl
+from ..wire.cluster import cluster_operations
+from ..wire.topics import TopicRow, list_topics
+from .authorizer import (
+    Access,
+    Question,
+    Verdict,
+    authorize,
+    covered,
+    index,
+)
+from .effects import told
+from .required_rights import (
+    Held,
+    find_missing,
+    named,
+    topics_of,
+)
+
+
+def read_held(context: Context, steps: Sequence[Step]) -> Held:
+    """Our rights as far as these steps need them and the cluster tells them. Never raises."""
+    return explain(context, steps, _ask(context, steps))
+
+
+def explain(context: Context, steps: Sequence[Step], held: Held) -> Held:
+    """The same rights, with what the ACLs say of those that these steps lack. Never raises."""
+    wanting = tuple(dict.fromkeys(right for _, right in find_missing(steps, held)))
+    if not wanting:
+        return held
+    live = live_acls(context)
+    if isinstance(live, Fault):
+        # Delete on the cluster would give Describe on it too, unless that were denied.
+        hidden = held.cluster is not None and "Describe" not in held.cluster
+        return replace(held, every_topic=False if hidden else None, hidden=hidden)
+    access = _authorizer(live, context.facts, held.cluster)
+    me = context.facts.principal
+    whole = authorize(access, Question(me, None, "Delete", "Cluster", CLUSTER)).verdict
+    deciding = {right: authorize(access, Question(me, None, *right)) for right in wanting}
+    return replace(
+        held,
+        every_topic=None if whole is Verdict.UNKNOWN else whole is Verdict.ALLOWED,
+        denied={
+            right: told(found.acl)
+            for right, found in deciding.items()
+            if found.acl is not None and found.verdict is Verdict.DENIED
+        },
+    )
+
+
+def _authorizer(found: Sequence[Acl], facts: Facts, cluster: Set[str] | None) -> Access:
+    """Of somebody who is no super user: one of those lacks nothing."""
+    known = index(found)
+    rule = (facts.values.get("authorizer") or EMPTY).get("allow_if_no_acl")
+    if rule is None and cluster is not None and not covered(known, "Cluster", CLUSTER):
+        rule = bool(cluster)
+    return Access(known, frozenset(), rule)
+
+
+def _ask(context: Context, steps: Sequence[Step]) -> Held:
+    operations = attempt(
+        "DescribeCluster", lambda: cluster_operations(context.wire, context.timeout)
+    )
+    cluster = None if isinstance(operations, Fault) else named(operations)
+    names = topics_of(steps)
+    if not names:
+        return Held(cluster, {})
+    rows = attempt(
+        "Metadata", lambda: list_topics(context.wire, names, context.timeout, operations=True)
+    )
+    if isinstance(rows, Fault):
+        return Held(cluster, {})
+    return Held(cluster, list_operations(rows))
+
+
+def list_operations(rows: Sequence[TopicRow]) -> Mapping[str, Set[str]]:
+    """What we may do with these topics. One without any operation tells nothing: it is not there,
+    or hidden."""
+    return {
+        row.name: frozenset(named(row.operations) or ())
+        for row in rows
+        if row.code == 0 and row.operations
+    }

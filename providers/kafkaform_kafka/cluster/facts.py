@@ -1,0 +1,132 @@
+"""What a session knows of its cluster: id, live brokers, defaults, features, our rights.
+
+Names in `values`: default_partitions, default_replication_factor, auto_create,
+delete_topic_enable (all None without DescribeConfigs on Cluster), topic_defaults (of the configs
+in BROKER_TIMES, as far as known), brokers, racks, rights (on the cluster), elr,
+metadata_version, client_id, request_timeout (seconds for which a broker keeps a request that it
+cannot forward to the controller yet), mutation_window (samples, seconds, and whether they are
+assumed to be Kafka's defaults), quota_callback (the class that decides about quotas, if not Kafka's
+own), and the provider's settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import partial
+
+from kafkaform.core.errors import ConnectError
+from kafkaform.core.resource import Facts, Fault
+from kafkaform.core.value import FrozenMap, Value, freeze
+
+from ..connection.clients import CLIENT_ID
+from ..connection.settings import Settings
+from ..protocol import rights
+from ..protocol.config_keys import BROKER_TIMES
+from ..protocol.config_values import integer
+from ..protocol.faults import fault_of
+from ..wire.client import Wire
+from ..wire.cluster import ClusterRow, describe_cluster, finalized_features
+from ..wire.configs import describe_configs
+from .exchange import attempt
+
+_NUMBERS = {
+    "default_partitions": "num.partitions",
+    "default_replication_factor": "default.replication.factor",
+}
+_SWITCHES = {
+    "auto_create": "auto.create.topics.enable",
+    "delete_topic_enable": "delete.topic.enable",
+}
+_WINDOW = {
+    "samples": ("controller.quota.window.num", 11),
+    "seconds": ("controller.quota.window.size.seconds", 1),
+}
+"""Part of the mutation quota's window -> config and Kafka's default."""
+_CALLBACK = "client.quota.callback.class"
+_HELD = ("request.timeout.ms", 30_000)
+"""Config and Kafka's default, which is assumed where the brokers do not tell."""
+
+
+def read_facts(wire: Wire, settings: Settings) -> Facts:
+    """Ask the cluster about itself. Raises ConnectError if it does not tell even its id."""
+    cluster = attempt("DescribeCluster", lambda: describe_cluster(wire, settings.timeout))
+    if isinstance(cluster, ClusterRow) and cluster.code:
+        cluster = fault_of("DescribeCluster", cluster.code, "", cluster.message)
+    if isinstance(cluster, Fault):
+        servers = ", ".join(settings.servers)
+        raise ConnectError(f"{servers} does not describe itself: {cluster.message}", cluster.advice)
+    nodes = tuple(cluster.brokers)
+    values = {
+        **_settings_values(settings),
+        **_defaults(wire, settings, nodes),
+        **_features(wire, settings),
+        "brokers": len(nodes),
+        "racks": FrozenMap(cluster.brokers),
+        "client_id": CLIENT_ID,
+        "rights": rights.names(cluster.operations),
+    }
+    return Facts(cluster.cluster_id, nodes, settings.principal, FrozenMap(values))
+
+
+def _settings_values(settings: Settings) -> Mapping[str, Value]:
+    return {
+        "protect": settings.protect_topics,
+        "operation_timeout": freeze(Decimal(str(settings.timeout))),
+        "acl_order": settings.acl_order,
+        "reassignment_throttle": settings.reassignment_throttle,
+        "authorizer": settings.authorizer,
+        "security_protocol": settings.protocol,
+    }
+
+
+def _defaults(wire: Wire, settings: Settings, nodes: tuple[str, ...]) -> Mapping[str, Value]:
+    """The defaults of the first broker that answers. A broker tells its configs only when it is
+    asked itself."""
+    times = [name for sources in BROKER_TIMES.values() for name, _ in sources]
+    window = [key for key, _ in _WINDOW.values()]
+    keys = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _CALLBACK, _HELD[0], *times]
+    found: dict[str, str | None] = {}
+    for node in nodes:
+        ask = partial(describe_configs, wire, "broker", [node], settings.timeout)
+        answer = attempt("DescribeConfigs", partial(ask, keys=keys, node=node))
+        if not isinstance(answer, Fault):
+            entries = answer[node].configs if node in answer else None
+            found = {entry.name: entry.value for entry in entries or ()}
+            break
+    words = {"true": True, "false": False}
+    return {
+        **{name: integer(found.get(key) or "") for name, key in _NUMBERS.items()},
+        **{name: words.get(found.get(key) or "") for name, key in _SWITCHES.items()},
+        "topic_defaults": _topic_defaults(found),
+        "mutation_window": _window(found),
+        "quota_callback": found.get(_CALLBACK),
+        "request_timeout": Decimal(integer(found.get(_HELD[0]) or "") or _HELD[1]) / 1000,
+    }
+
+
+def _topic_defaults(found: Mapping[str, str | None]) -> FrozenMap:
+    defaults = {}
+    for key, sources in BROKER_TIMES.items():
+        numbers = ((integer(found.get(name) or ""), unit) for name, unit in sources)
+        known = [number * unit for number, unit in numbers if number is not None]
+        if known:
+            defaults[key] = str(known[0])
+    return FrozenMap(defaults)
+
+
+def _window(found: Mapping[str, str | None]) -> FrozenMap:
+    """As the broker has it; where controllers run on their own, theirs may differ."""
+    known = {name: integer(found.get(key) or "") for name, (key, _) in _WINDOW.items()}
+    values = {name: known[name] or default for name, (_, default) in _WINDOW.items()}
+    return FrozenMap({**values, "assumed": None in known.values()})
+
+
+def _features(wire: Wire, settings: Settings) -> Mapping[str, Value]:
+    levels = attempt("ApiVersions", lambda: finalized_features(wire, settings.timeout))
+    if isinstance(levels, Fault):
+        return {"elr": False, "metadata_version": None}
+    return {
+        "elr": levels.get("eligible.leader.replicas.version", 0) > 0,
+        "metadata_version": levels.get("metadata.version"),
+    }

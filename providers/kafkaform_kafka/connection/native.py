@@ -1,0 +1,271 @@
+"""The native client (librdkafka): the only place that imports confluent-kafka.
+
+It connects first because it names the cause of a refused login or a TLS fault, and it answers
+questions that must be spread over partition leaders and group coordinators.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Set
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # stub
+    AdminClient,
+    OffsetSpec,
+)
+
+from kafkaform.core.dataclass import dataclass, field
+
+from .clients import (
+    NATIVE_LOGGER,
+    PATIENCE,
+    connect_error,
+    native_config,
+    ssl_context,
+    unusable,
+)
+from .cluster_proof import Proof
+from .listener import Listener, look_at
+from .settings import Settings
+from .tokens import Tokens
+
+T = TypeVar("T")
+NATIVE = "one of bootstrap_servers"
+"""Where an answer comes from: this client does not say."""
+
+SETTLED = 2.0
+"""Seconds after which brokers that all refused the connection are taken at their word."""
+
+_FIGURES = 5.0
+"""Seconds for a question whose answer only illustrates a plan: what a broker that died would tell
+is waited for in vain."""
+
+_CONTROLLER = 2.0
+"""Seconds for what the controller answers at once, if it lives."""
+
+_TIME_TO_LOOK = 5.0
+"""Seconds after which nobody wants to wait for a closer look as well."""
+
+_FINAL = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL})
+_VAGUE = frozenset({KafkaError._ALL_BROKERS_DOWN})
+_WITH_MEMBERS = {
+    ConsumerGroupState.STABLE,
+    ConsumerGroupState.PREPARING_REBALANCING,
+    ConsumerGroupState.COMPLETING_REBALANCING,
+}
+
+
+@dataclass(slots=True)
+class Causes:
+    """What the client reported while it tried to connect, oldest first."""
+
+    errors: deque[KafkaError] = field(default_factory=lambda: deque(maxlen=50))
+
+    def report(self, error: KafkaError) -> None:
+        """librdkafka's error callback."""
+        self.errors.append(error)
+
+    def hopeless(self, waited: float) -> bool:
+        """True if waiting on will not help: a refused login is not tried again, because
+        repeated ones can lock an account."""
+        codes = {error.code() for error in self.errors}
+        if codes & _FINAL or waited > PATIENCE:
+            return True
+        return waited > SETTLED and bool(codes & _VAGUE)
+
+    def nameless(self) -> bool:
+        """True if the names of the brokers are unknown: asking again takes long."""
+        return any(error.code() == KafkaError._RESOLVE for error in self.errors)
+
+    def first(self) -> tuple[str, str] | None:
+        """Name and text of the first error that says something; a final one wins."""
+        telling = [error for error in self.errors if error.code() not in _VAGUE]
+        chosen = [error for error in telling if error.code() in _FINAL] or telling
+        return (chosen[0].name(), chosen[0].str()) if chosen else None
+
+
+class Native:
+    """A connected native client. It opens connections on its own and does not say when, so an
+    answer counts only if the cluster of the session answers before and after."""
+
+    def __init__(self, client: AdminClient, timeout: float, proof: Proof) -> None:
+        self._client = client
+        self._timeout = timeout
+        self.proof = proof
+
+    def offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]:
+        """Topic -> offsets between its first and its last record, over all partitions. topics:
+        name -> number of partitions. A topic with a partition that does not answer is left out.
+        Raises OtherCluster."""
+        return self._proven(lambda: self._offset_spans(topics)) or {}
+
+    def live_groups(self, topics: Set[str], limit: int) -> Mapping[str, tuple[str, ...]] | None:
+        """Topic -> groups with a member that reads it now. None if the groups cannot be listed,
+        or are more than `limit`. Raises OtherCluster."""
+        return self._proven(lambda: self._live_groups(topics, limit))
+
+    def _proven(self, ask: Callable[[], T]) -> T | None:
+        """The answer, None if it is not known whose it is."""
+        if not self._is_there():
+            return None
+        answer = ask()
+        return answer if self._is_there() else None
+
+    def _is_there(self) -> bool:
+        """Whether the session's cluster answers now. Raises OtherCluster if another one does."""
+        patience = min(self._timeout, PATIENCE)
+        found = _settled(_ask(self._client), patience)
+        if found is None or found.cluster_id is None:
+            return False
+        self.proof.hear(NATIVE, found.cluster_id)
+        self.proof.refuse()
+        return True
+
+    def _offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]:
+        places = [TopicPartition(name, n) for name, count in topics.items() for n in range(count)]
+        specs = (OffsetSpec.latest(), OffsetSpec.earliest())  # type: ignore[no-untyped-call]  # stub
+        asked = [self._ask_offsets(places, spec) for spec in specs]
+        ends, starts = (self._told_offsets(answers) for answers in asked)
+        spans: dict[str, int] = defaultdict(int)
+        unknown = set()
+        for place in places:
+            key = (place.topic, place.partition)
+            if key in ends and key in starts:
+                spans[place.topic] += ends[key] - starts[key]
+            else:
+                unknown.add(place.topic)
+        return {name: span for name, span in spans.items() if name not in unknown}
+
+    def _live_groups(self, topics: Set[str], limit: int) -> Mapping[str, tuple[str, ...]] | None:
+        listing = _settled(
+            self._client.list_consumer_groups(states=_WITH_MEMBERS, request_timeout=self._timeout),
+            self._timeout,
+        )
+        if listing is None or listing.errors or len(listing.valid) > limit:
+            return None
+        names = [group.group_id for group in listing.valid]
+        if not names:
+            return {}
+        readers: dict[str, set[str]] = defaultdict(set)
+        described = self._client.describe_consumer_groups(names, request_timeout=self._timeout)
+        for name, future in described.items():
+            for topic in _read_topics(_settled(future, self._timeout)) & topics:
+                readers[topic].add(name)
+        return {topic: tuple(sorted(groups)) for topic, groups in readers.items()}
+
+    def _ask_offsets(
+        self, places: Iterable[TopicPartition], spec: OffsetSpec
+    ) -> Mapping[TopicPartition, Future[Any]]:
+        asked = dict.fromkeys(places, spec)
+        return self._client.list_offsets(asked, request_timeout=self._timeout)
+
+    def _told_offsets(
+        self, asked: Mapping[TopicPartition, Future[Any]]
+    ) -> Mapping[tuple[str, int], int]:
+        deadline = time.monotonic() + self._timeout
+        answers = {
+            place: _settled(future, max(0.0, deadline - time.monotonic()))
+            for place, future in asked.items()
+        }
+        return {
+            (place.topic, place.partition): answer.offset
+            for place, answer in answers.items()
+            if answer is not None
+        }
+
+
+def open_native(settings: Settings, tokens: Tokens | None = None) -> Native:
+    """A connected client. tokens: what it logs in with, if that is a token. Raises ConnectError
+    within 10 seconds, ConfigurationError."""
+    causes = Causes()
+    config = {**native_config(settings), "error_cb": causes.report, **oauth(tokens)}
+    try:
+        client = AdminClient(config, logger=logging.getLogger(NATIVE_LOGGER))
+    except (KafkaException, ValueError, TypeError) as error:
+        raise unusable(settings, _reason(error)) from None
+    answer = _ask(client)
+    started = time.monotonic()
+    while not answer.done() and not causes.hopeless(time.monotonic() - started):
+        client.poll(0.02)
+    if answer.done() and answer.exception() is None:
+        cluster_id = answer.result().cluster_id or ""
+        timeout = min(settings.timeout, _FIGURES)
+        return Native(client, timeout, Proof(settings.instance, cluster_id))
+    waited = time.monotonic() - started
+    found = _look(settings) if waited < _TIME_TO_LOOK and not causes.nameless() else None
+    raise connect_error(settings, causes.first(), found)
+
+
+def _ask(client: AdminClient) -> Future[Any]:
+    """What the cluster says of itself: its id is `cluster_id`.
+
+    The client asks the controller, or whom a broker calls so, for some seconds also one that died.
+    Then the first broker that takes the connection is asked for a topic, which none can be called.
+    Only then: the client looks for such a topic again and again, and a changed answer to that has
+    crashed librdkafka.
+    """
+    answer: Future[Any] = Future()
+
+    def ask() -> None:
+        first = client.describe_cluster(request_timeout=_CONTROLLER)
+        try:
+            answer.set_result(
+                _settled(first, _CONTROLLER) or client.list_topics("?", timeout=PATIENCE)
+            )
+        except KafkaException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=ask, name="connect", daemon=True).start()
+    return answer
+
+
+def oauth(tokens: Tokens | None) -> Mapping[str, Any]:
+    """librdkafka asks again, from a thread of its own, before the token expires."""
+    if tokens is None:
+        return {}
+
+    def give(_: str) -> tuple[str, float]:
+        token = tokens.now()
+        return token.text.reveal(), token.expires
+
+    return {"oauth_cb": give}
+
+
+def _look(settings: Settings) -> Listener | None:
+    """The first listener that takes connections, of those that are named first."""
+    for server in settings.servers[:2]:
+        found = look_at(server, lambda: ssl_context(settings))
+        if found.reached:
+            return found
+    return None
+
+
+def _settled(future: Future[T], timeout: float) -> T | None:
+    """A future's result, or None: these answers only illustrate a plan. The wait is bounded
+    because a future that a malformed answer leaves out never resolves."""
+    try:
+        return future.result(timeout + 1)
+    except (KafkaException, TimeoutError):
+        return None
+
+
+def _read_topics(description: Any) -> set[str]:
+    if description is None:
+        return set()
+    return {
+        place.topic
+        for member in description.members
+        if member.assignment is not None
+        for place in member.assignment.topic_partitions
+    }
+
+
+def _reason(error: Exception) -> str:
+    cause = error.args[0] if error.args else error
+    return cause.str() if isinstance(cause, KafkaError) else str(cause)

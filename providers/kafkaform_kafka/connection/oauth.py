@@ -1,0 +1,120 @@
+"""SASL/OAUTHBEARER in a provider block: its attributes, and what can be wrong with them.
+
+A token comes from a token endpoint (OAuth 2.0 client credentials, RFC 6749 §4.4) under the names
+of Terraform's Mongey provider, or from a file that somebody else keeps fresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kafkaform.core.diagnostics import Severity
+from kafkaform.core.schema import STRING, Attribute, list_of
+
+from .mongey_arguments import Fault
+
+OAUTHBEARER = "OAUTHBEARER"
+SPELLINGS = {"OAUTHBEARER": OAUTHBEARER, "oauthbearer": OAUTHBEARER}
+
+ATTRIBUTES = (
+    Attribute(
+        "sasl_token_url",
+        STRING,
+        "Token endpoint for oauthbearer, https; sasl_username and sasl_password are the client id "
+        "and secret there.",
+    ),
+    Attribute("sasl_oauth_scopes", list_of(STRING), "Scopes to ask the token endpoint for."),
+    Attribute(
+        "sasl_token_file",
+        STRING,
+        "File with the JSON web token for oauthbearer, read again before the token expires. In "
+        "place of sasl_token_url.",
+    ),
+)
+_NAMES = tuple(attribute.name for attribute in ATTRIBUTES)
+
+
+def wanted(given: Mapping[str, Any]) -> bool:
+    """True if this provider block logs in with a token."""
+    return given.get("sasl_mechanism") in SPELLINGS
+
+
+def faults(given: Mapping[str, Any]) -> Iterator[Fault]:
+    """What is wrong with these attributes. given: a provider block's values."""
+    if not wanted(given):
+        yield from (_stray(name) for name in _NAMES if given.get(name))
+        return
+    url, file = given.get("sasl_token_url"), given.get("sasl_token_file")
+    if bool(url) == bool(file):
+        yield _error(
+            "sasl_mechanism",
+            "oauthbearer needs sasl_token_url or sasl_token_file, and not both",
+            "name the token endpoint, with client id and secret in sasl_username and "
+            "sasl_password; or the file that holds the token",
+        )
+    elif url:
+        yield from _endpoint(given, str(url))
+    else:
+        yield from _file(given)
+
+
+def _endpoint(given: Mapping[str, Any], url: str) -> Iterator[Fault]:
+    if not safe(url):
+        yield _error(
+            "sasl_token_url",
+            "sasl_token_url must begin with https:// and hold no login",
+            "the client secret goes to that place; http is for an endpoint on this computer only",
+        )
+    if not (given.get("sasl_username") and given.get("sasl_password")):
+        yield _error(
+            "sasl_token_url",
+            "sasl_token_url needs a client id and its secret",
+            "set sasl_username and sasl_password",
+        )
+
+
+def _file(given: Mapping[str, Any]) -> Iterator[Fault]:
+    for name in ("sasl_username", "sasl_password", "sasl_oauth_scopes"):
+        if given.get(name):
+            yield _error(
+                name,
+                f"{name} has no effect with sasl_token_file",
+                "remove it: the token says who logs in",
+            )
+
+
+def safe(url: str) -> bool:
+    """True for https, and for http to this very computer; never with a login in it."""
+    from urllib.parse import urlsplit  # few provider blocks name a place, and `validate` is quick
+
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    if not host or parts.username is not None or parts.password is not None:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and _is_here(host))
+
+
+def _is_here(host: str) -> bool:
+    """True for a literal loopback address or `localhost`: nobody is asked for the name."""
+    from ipaddress import ip_address
+
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _stray(name: str) -> Fault:
+    return _error(
+        name,
+        f'{name} belongs to sasl_mechanism = "oauthbearer"',
+        'set sasl_mechanism = "oauthbearer", or remove it',
+    )
+
+
+def _error(name: str, summary: str, advice: str) -> Fault:
+    return name, Severity.ERROR, summary, advice

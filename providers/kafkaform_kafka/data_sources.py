@@ -1,0 +1,283 @@
+"""Data sources: what a configuration may ask of a cluster, and the answers.
+
+They are made of a session's own reads, so that a real cluster and the simulated one answer alike,
+and a hidden topic is never taken for a missing one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from typing import NoReturn
+
+from kafkaform.core.dataclass import dataclass
+from kafkaform.core.diagnostics import suggest
+from kafkaform.core.errors import KafkaformError
+from kafkaform.core.resource import (
+    Absent,
+    CoverageKind,
+    Depth,
+    Failed,
+    Fault,
+    Hidden,
+    Identity,
+    Observed,
+    Reading,
+)
+from kafkaform.core.schema import (
+    BOOL,
+    NUMBER,
+    STRING,
+    Attribute,
+    ObjectSchema,
+    list_of,
+    map_of,
+    object_of,
+    schema,
+)
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.contract import Session
+
+from .kinds.acl import resource_type as acls
+from .kinds.acl.filter import FILTERS, fits
+from .kinds.quota import filter as quota_filter
+from .kinds.quota import resource_type as quotas
+from .kinds.topic import resource_type as topics
+
+_TOPIC = {
+    "topic_name": STRING,
+    "name": STRING,
+    "partitions": NUMBER,
+    "replication_factor": NUMBER,
+    "config": map_of(STRING),
+    "topic_id": STRING,
+    "internal": BOOL,
+}
+_BROKER = {"id": NUMBER, "host": STRING, "port": NUMBER, "rack": STRING}
+
+DATA: Mapping[str, ObjectSchema] = {
+    "kafka_topic": schema(
+        "A topic that is there already. A missing one is an error.",
+        Attribute("name", STRING, "Name of the topic.", required=True),
+        Attribute("id", STRING, "The name again.", computed=True),
+        Attribute("partitions", NUMBER, "Number of partitions.", computed=True),
+        Attribute("replication_factor", NUMBER, "Replicas of each partition.", computed=True),
+        Attribute(
+            "replica_assignment",
+            list_of(list_of(NUMBER)),
+            "Broker ids of each partition, the preferred leader first.",
+            computed=True,
+        ),
+        Attribute("config", map_of(STRING), "The topic's own overrides.", computed=True),
+        Attribute("topic_id", STRING, "The id that the cluster gave the topic.", computed=True),
+        Attribute("internal", BOOL, "Whether it belongs to Kafka itself.", computed=True),
+    ),
+    "kafka_topics": schema(
+        "The topics that may be seen, in the order of their names. A topic that we may not "
+        "describe is left out by Kafka without a word.",
+        Attribute("name", STRING, "Only topics whose name fits: * stands for any text."),
+        Attribute(
+            "list",
+            list_of(object_of(_TOPIC)),
+            "The topics; config is null where we may not see it. topic_name is the name again.",
+            computed=True,
+        ),
+        Attribute(
+            "complete",
+            BOOL,
+            "Whether these are all topics that fit. Kafka never says so: false means that others "
+            "may be hidden.",
+            computed=True,
+        ),
+    ),
+    "kafka_acls": schema(
+        "The ACLs that fit every argument that is given.",
+        *acls.FIELDS,
+        Attribute(
+            "resource_pattern_type_filter",
+            STRING,
+            "Any: both pattern types; Match: every pattern that covers resource_name.",
+            choices=FILTERS,
+        ),
+        Attribute(
+            "list",
+            list_of(object_of(dict.fromkeys(acls.NAMES, STRING))),
+            "The ACLs, sorted by principal. A type or operation that is newer than this version "
+            "is its number.",
+            computed=True,
+        ),
+        Attribute("complete", BOOL, "Whether these are all that there are.", computed=True),
+    ),
+    "kafka_quotas": schema(
+        "The quotas that fit every argument that is given: of a user, a client id or an address by "
+        "name, or with default; entity_type alone: every quota that names such a part.",
+        *quotas.ENTITY,
+        Attribute(
+            "list",
+            list_of(object_of(quota_filter.FIELDS)),
+            "The quotas, sorted by id, which is the import id and tells the default user from one "
+            "of that name.",
+            computed=True,
+        ),
+        Attribute("complete", BOOL, "Whether these are all that there are.", computed=True),
+        conflicts=quotas.CONFLICTS,
+    ),
+    "kafka_cluster": schema(
+        "The cluster that the provider block leads to.",
+        Attribute("cluster_id", STRING, "Id of the cluster.", computed=True),
+        Attribute("brokers", list_of(object_of(_BROKER)), "The live brokers.", computed=True),
+        Attribute(
+            "controller_id",
+            NUMBER,
+            "Node that leads the metadata quorum. null without Describe on Cluster.",
+            computed=True,
+        ),
+        Attribute(
+            "metadata_version",
+            NUMBER,
+            "Level of the feature metadata.version that the cluster has finalized.",
+            computed=True,
+        ),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Who answers. cluster: reads the values of `kafka_cluster` but metadata_version."""
+
+    session: Session
+    instance: str
+    cluster: Callable[[], FrozenMap | Fault]
+
+
+def answer(source: Source, name: str, arguments: FrozenMap) -> FrozenMap:
+    """The computed attributes of this data source. Raises KafkaformError (see
+    `Session.query`)."""
+    if name not in _ANSWERS:
+        known = ", ".join(DATA)
+        advice = suggest(name, DATA) or f"there are {known}"
+        raise KafkaformError(f"the kafka provider has no data source {name}", advice)
+    return _ANSWERS[name](source, arguments)
+
+
+def _topic(source: Source, arguments: FrozenMap) -> FrozenMap:
+    name = arguments["name"]
+    identity = Identity(source.instance, topics.KIND, name)
+    reading = source.session.read([identity])[identity]
+    if not isinstance(reading, Observed):
+        _refuse(name, reading)
+    seen = reading.attributes
+    return FrozenMap(
+        {
+            "id": name,
+            "partitions": seen["partitions"],
+            "replication_factor": seen["replication_factor"],
+            "replica_assignment": seen["replica_assignment"],
+            "config": seen["config"],
+            "topic_id": reading.incarnation,
+            "internal": reading.details["internal"],
+        }
+    )
+
+
+def _refuse(name: str, reading: Absent | Hidden | Failed) -> NoReturn:
+    if isinstance(reading, Hidden):
+        raise KafkaformError(
+            f'topic "{name}" is not there, or may not be seen: {reading.right} is missing',
+            f"grant {reading.right}, or run as a principal that has it",
+        )
+    if isinstance(reading, Failed):
+        raise _unread(f'topic "{name}"', reading.fault)
+    raise KafkaformError(
+        f'there is no topic "{name}"', "correct the name, or have the topic created first"
+    )
+
+
+def _unread(what: str, fault: Fault) -> KafkaformError:
+    return KafkaformError(f"{what} cannot be read: {fault.message}", fault.advice)
+
+
+def _topics(source: Source, arguments: FrozenMap) -> FrozenMap:
+    sweep = source.session.sweep(topics.KIND, Depth.NAMES)
+    if sweep.coverage.fault is not None:
+        raise _unread("the list of topics", sweep.coverage.fault)
+    pattern = arguments.get("name") or "*"
+    found = sorted(
+        (item for item in sweep.items if fnmatchcase(item.identity.key, pattern)),
+        key=lambda item: item.identity.key,
+    )
+    readings = source.session.read([item.identity for item in found])
+    there = (item for item in found if not isinstance(readings[item.identity], Absent))
+    return FrozenMap(
+        {
+            "list": tuple(_listed(item, readings[item.identity]) for item in there),
+            "complete": sweep.coverage.kind is CoverageKind.COMPLETE,
+        }
+    )
+
+
+def _listed(item: Observed, reading: Reading) -> FrozenMap:
+    """item: as the listing shows it; reading: the same topic read by name, for its configs."""
+    if isinstance(reading, Failed):
+        _refuse(item.identity.key, reading)
+    whole = reading if isinstance(reading, Observed) else None
+    seen = (whole or item).attributes
+    return FrozenMap(
+        {
+            "topic_name": item.identity.key,
+            "name": item.identity.key,
+            "partitions": seen["partitions"],
+            "replication_factor": seen["replication_factor"],
+            "config": seen["config"] if whole else None,
+            "topic_id": (whole or item).incarnation,
+            "internal": item.details["internal"],
+        }
+    )
+
+
+def _acls(source: Source, arguments: FrozenMap) -> FrozenMap:
+    sweep = source.session.sweep(acls.KIND, Depth.FULL)
+    if sweep.coverage.fault is not None:
+        raise _unread("the list of ACLs", sweep.coverage.fault)
+    found = sorted(acls.acl_of(item.attributes) for item in sweep.items)
+    return FrozenMap(
+        {
+            "list": tuple(acl.attributes for acl in found if fits(acl, arguments)),
+            "complete": sweep.coverage.kind is CoverageKind.COMPLETE,
+        }
+    )
+
+
+def _quotas(source: Source, arguments: FrozenMap) -> FrozenMap:
+    sweep = source.session.sweep(quotas.KIND, Depth.FULL)
+    if sweep.coverage.fault is not None:
+        raise _unread("the list of quotas", sweep.coverage.fault)
+    found = sorted(sweep.items, key=lambda item: item.identity.key)
+    return FrozenMap(
+        {
+            "list": tuple(
+                quota_filter.listed(item)
+                for item in found
+                if quota_filter.fits(item.attributes["entity"], arguments)
+            ),
+            "complete": sweep.coverage.kind is CoverageKind.COMPLETE,
+        }
+    )
+
+
+def _cluster(source: Source, _: FrozenMap) -> FrozenMap:
+    found = source.cluster()
+    if isinstance(found, Fault):
+        raise _unread("the cluster", found)
+    level = source.session.facts.values.get("metadata_version")
+    return found.with_items({"metadata_version": level})
+
+
+_ANSWERS: Mapping[str, Callable[[Source, FrozenMap], FrozenMap]] = {
+    "kafka_topic": _topic,
+    "kafka_topics": _topics,
+    "kafka_acls": _acls,
+    "kafka_quotas": _quotas,
+    "kafka_cluster": _cluster,
+}

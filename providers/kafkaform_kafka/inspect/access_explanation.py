@@ -1,0 +1,174 @@
+"""Why somebody may or may not do something, told from the ACLs: what `explain access` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import IPv6Address, ip_address
+
+from kafkaform.core.dataclass import dataclass
+from kafkaform.core.resource import Facts, Sweep
+from kafkaform.core.value import EMPTY, FrozenMap
+
+from ..authority.authorizer import (
+    EVERYBODY,
+    SOME_TOPIC,
+    Access,
+    Decision,
+    Need,
+    Question,
+    Rule,
+    Verdict,
+    acls_of,
+    asked_first,
+    asked_of_topics,
+    authorize,
+    decide,
+    fits,
+    index,
+    principals,
+)
+from ..authority.effects import OTHER, told
+from ..kinds.acl import resource_type as acls
+from ..kinds.acl.resource_type import CLUSTER, Acl
+
+DECLARE = {
+    Need.SUPER_USERS: "whether it is a super user: declare authorizer { super_users = […] } in "
+    "the provider block, or give --super-user",
+    Need.ALLOW_IF_NO_ACL: "what holds where no ACL is: declare authorizer { allow_if_no_acl = … "
+    "} in the provider block, or give --allow-if-no-acl or --no-allow-if-no-acl",
+    Need.HOST: "where it connects from: give --host",
+}
+"""What is not known, and how to tell it."""
+FIRST = "the cluster is asked before the topic"
+WRITES = "who may Write to a topic needs no IdempotentWrite (KIP-679)"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked. principal: None for everybody who can; operations: in this order."""
+
+    resource_type: str
+    resource_name: str
+    operations: Sequence[str]
+    principal: str | None = None
+    host: str | None = None
+
+
+def access_of(
+    sweep: Sweep,
+    facts: Facts,
+    super_users: Sequence[str] | None = None,
+    allow_if_no_acl: bool | None = None,
+) -> Access:
+    """The authorizer of a cluster: its ACLs, and what is declared of it or given here."""
+    declared = facts.values.get("authorizer") or EMPTY
+    supers = declared.get("super_users") if super_users is None else super_users
+    rule = declared.get("allow_if_no_acl") if allow_if_no_acl is None else allow_if_no_acl
+    found = (acls.acl_of(item.attributes) for item in sweep.items)
+    return Access(index(found), None if supers is None else frozenset(supers), rule)
+
+
+def as_seen(host: str) -> str:
+    """An address as brokers write it. Raises ValueError for a name or a network."""
+    address = ip_address(host)
+    return acls.as_java(address) if isinstance(address, IPv6Address) else str(address)
+
+
+def explain(access: Access, wanted: Wanted, cluster_id: str) -> FrozenMap:
+    """The answers, all ACLs of the resource, and what would have to be known for a certain one."""
+    answers = [
+        (who, operation, decide(access, _question(wanted, who, operation)))
+        for who in _who(access, wanted)
+        for operation in wanted.operations
+    ]
+    if wanted.principal is None:
+        answers = [one for one in answers if one[2].verdict is not Verdict.DENIED]
+    needs = dict.fromkeys(need for _, _, decision in answers for need in decision.needs)
+    return FrozenMap(
+        format_version="1.0",
+        kind="access_explanation",
+        cluster_id=cluster_id,
+        resource_type=wanted.resource_type,
+        resource_name=wanted.resource_name,
+        host=wanted.host,
+        principal=wanted.principal,
+        super_users=_sorted(access.super_users),
+        allow_if_no_acl=access.allow_if_no_acl,
+        answers=tuple(_answer(access, wanted, *one) for one in answers),
+        acls=tuple(FrozenMap(text=told(acl), **acl.attributes) for acl in _acls(access, wanted)),
+        unknown=tuple(DECLARE[need] for need in needs if need in DECLARE),
+    )
+
+
+def _sorted(found: frozenset[str] | None) -> tuple[str, ...] | None:
+    return None if found is None else tuple(sorted(found))
+
+
+def _who(access: Access, wanted: Wanted) -> tuple[str, ...]:
+    """Those who are asked about: one, or all that are named and somebody else."""
+    if wanted.principal is not None:
+        return (wanted.principal,)
+    asked = (_question(wanted, EVERYBODY, operation) for operation in wanted.operations)
+    named = sorted({who for question in asked for who in principals(access, question)})
+    return (*(who for who in named if who != EVERYBODY), f"User:{OTHER}")
+
+
+def _question(wanted: Wanted, who: str, operation: str) -> Question:
+    return Question(who, wanted.host, operation, wanted.resource_type, wanted.resource_name)
+
+
+def _acls(access: Access, wanted: Wanted) -> tuple[Acl, ...]:
+    """Every ACL of the resource, then those of the cluster, or of topics, that may decide
+    instead."""
+    own = acls_of(access, wanted.resource_type, wanted.resource_name)
+    questions = [_question(wanted, EVERYBODY, operation) for operation in wanted.operations]
+    first = [question.operation for question in questions if asked_first(question)]
+    cluster = acls_of(access, "Cluster", CLUSTER) if first else ()
+    writers = access.index.writers if any(map(asked_of_topics, questions)) else {}
+    who = writers if wanted.principal is None else {wanted.principal, EVERYBODY}
+    topics = sorted(acl for name in who for acl in writers.get(name, ()))
+    return (*own, *(acl for acl in cluster if any(fits(acl, one) for one in first)), *topics)
+
+
+def _answer(
+    access: Access, wanted: Wanted, who: str, operation: str, decision: Decision
+) -> FrozenMap:
+    why = _why(decision)
+    if decision.on_cluster and decision.verdict is Verdict.ALLOWED:
+        why = f"{why}: {FIRST}"
+        own = authorize(access, _question(wanted, who, operation))
+        if operation == "Delete" and own.verdict is not Verdict.ALLOWED:
+            why = f"{why}. Not its records: brokers ask for Delete on the topic itself"
+    if decision.on_topic and decision.verdict is Verdict.ALLOWED:
+        why = f"{why}: {WRITES}"
+    if operation == "IdempotentWrite" and decision.verdict is Verdict.DENIED:
+        why = f"{why}, and no ACL allows Write to a topic (KIP-679)"
+    return FrozenMap(
+        principal=None if who.endswith(OTHER) else who,
+        operation=operation,
+        verdict=str(decision.verdict),
+        rule=str(decision.rule),
+        acl=decision.acl.attributes if decision.acl else None,
+        why=why,
+        on_cluster=decision.on_cluster,
+        on_topic=decision.on_topic,
+    )
+
+
+def _why(decision: Decision) -> str:
+    if decision.acl is not None and decision.rule is Rule.ACL:
+        return told(decision.acl)
+    if decision.rule is Rule.UNDECLARED:
+        missing = ", ".join(decision.needs)
+        other = f"; without that: {told(decision.acl)}" if decision.acl else ""
+        return f"not known: {missing}{other}"
+    place = "the cluster" if decision.on_cluster else "this resource"
+    if decision.on_topic:
+        place = f"a topic called {SOME_TOPIC}, after which brokers ask"
+    return {
+        Rule.SUPER_USER: "a super user may do everything",
+        Rule.NO_ACL: f"no ACL is about {place},"
+        " and allow_if_no_acl is " + ("true" if decision.verdict is Verdict.ALLOWED else "false"),
+        Rule.NO_MATCH: "there are ACLs for this resource, but none that allows it",
+        Rule.OWN: "everybody may make and see tokens of his own",
+    }[decision.rule]

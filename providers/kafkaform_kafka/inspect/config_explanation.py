@@ -1,0 +1,181 @@
+"""Where the value of a config comes from: every level that could set it, and the one that wins."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from kafkaform.core.diagnostics import suggest
+from kafkaform.core.errors import KafkaformError
+from kafkaform.core.resource import Fault
+from kafkaform.core.value import FrozenMap, Value
+
+from ..cluster.brokers import answering_node
+from ..cluster.context import Context
+from ..cluster.exchange import attempt
+from ..protocol import broker_keys
+from ..protocol.broker_keys import Mode
+from ..protocol.config_faults import DESCRIBE, config_fault
+from ..protocol.config_keys import BROKER_TIMES
+from ..wire.answers import Entry, Synonym
+from ..wire.configs import describe_configs
+from .configs import SOURCES
+
+_DEFAULT = 5
+_LEVELS: Mapping[str, tuple[int, ...]] = {
+    "topic": (1, 2, 3, 4, _DEFAULT),
+    "broker": (2, 3, 4, _DEFAULT),
+    "cluster": (3, 4, _DEFAULT),
+    "group": (8, 2, 3, 4, _DEFAULT),
+    "client-metrics": (7, _DEFAULT),
+}
+"""What can be asked about -> the sources of its configs, strongest first."""
+
+ENTITIES = tuple(_LEVELS)
+_RESOURCES = {"cluster": "broker", "client-metrics": "client_metrics"}
+_KINDS = ("", "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
+"""ConfigDef's types by the protocol's number."""
+
+_CHANGES = {
+    Mode.CLUSTER: "for one broker, or for all of them",
+    Mode.BROKER: "for one broker",
+    Mode.LISTENER: "for one listener of one broker: listener.name.LISTENER.{key}",
+    Mode.READ_ONLY: "in server.properties, with a restart",
+}
+
+
+_TAG, _BREAK = re.compile(r"</?[a-z][^<>]*>"), re.compile(r"<(br/?|/?p|/?ul|/?li)>")
+"""Kafka's documentation is written for web pages."""
+
+
+def explain(context: Context, entity: str, name: str, key: str) -> FrozenMap:
+    """The document: the config's value, type, documentation, how it can be changed, and its levels,
+    strongest first; a level without a value has `set` false. name: "" for the cluster.
+
+    Raises KafkaformError for an object that cannot be read and for a key that it does not have.
+    """
+    broker = name if entity == "broker" else answering_node(context)
+    entries = _entries(context, entity, broker if entity == "cluster" else name, broker)
+    entry = entries.get(key)
+    if entry is None:
+        raise KafkaformError(
+            f"{_title(entity, name)} has no config {key}",
+            suggest(key, entries) or "Configs of plugins are only listed where they are set.",
+        )
+    found = [*_chain(context, entity, entry, broker)]
+    levels = tuple(_levels(entity, entry, found))
+    winner = next((level for level in levels if level["wins"]), None)
+    return FrozenMap(
+        format_version="1.0",
+        kind="config_explanation",
+        cluster_id=context.facts.scope_id,
+        entity=entity,
+        name=name or None,
+        key=key,
+        value=_value(entity, entry, winner),
+        sensitive=entry.sensitive,
+        type=_KINDS[entry.kind] if entry.kind < len(_KINDS) and entry.kind else None,
+        documentation=html.unescape(_TAG.sub("", _BREAK.sub(" ", entry.doc))) or None,
+        changed=_changed(entity, entry),
+        read_only=_changed(entity, entry) == _CHANGES[Mode.READ_ONLY],
+        broker=broker,
+        levels=levels,
+    )
+
+
+def _entries(context: Context, entity: str, name: str, broker: str) -> Mapping[str, Entry]:
+    if entity == "broker" and name not in context.facts.nodes:
+        live = ", ".join(context.facts.nodes)
+        raise KafkaformError(f"broker {name} is not live", f"The live brokers are {live}.")
+    return _described(context, _RESOURCES.get(entity, entity), name, broker)
+
+
+def _described(
+    context: Context, resource: str, name: str, broker: str, keys: Sequence[str] | None = None
+) -> Mapping[str, Entry]:
+    answers = attempt(
+        DESCRIBE,
+        lambda: describe_configs(
+            context.wire,
+            resource,
+            [name],
+            context.timeout,
+            keys=keys,
+            synonyms=True,
+            docs=True,
+            node=broker or None,
+        ),
+        broker,
+    )
+    if isinstance(answers, Fault):
+        raise KafkaformError(answers.message, answers.advice)
+    answer = answers[name]
+    if answer.code:
+        fault = config_fault(DESCRIBE, resource, name, answer.code, answer.message)
+        raise KafkaformError(f"{resource} {name} cannot be read: {fault.message}", fault.advice)
+    return {entry.name: entry for entry in answer.configs or ()}
+
+
+def _chain(context: Context, entity: str, entry: Entry, broker: str) -> Iterator[Synonym]:
+    """What is set at any level, strongest first.
+
+    Kafka names times in several units and lists them neither as synonyms of a topic's config nor
+    of each other; the first of them that is set counts, at whatever level.
+    """
+    topic = next((key for key, names in BROKER_TIMES.items() if entry.name in dict(names)), None)
+    family = BROKER_TIMES.get(entry.name) if entity == "topic" else BROKER_TIMES.get(topic or "")
+    if family is None:
+        yield from entry.synonyms
+        return
+    yield from (item for item in entry.synonyms if entity == "topic" and item.source == 1)
+    names = [name for name, _ in family]
+    relatives = _described(context, "broker", broker, broker, names)
+    hidden = 2 if entity == "cluster" else 0
+    for name in names[names.index(entry.name) if entry.name in names else 0 :]:
+        own = relatives[name].synonyms if name in relatives else ()
+        yield from (item for item in own if item.name == name and item.source != hidden)
+
+
+def _levels(entity: str, entry: Entry, found: Iterable[Synonym]) -> Iterator[FrozenMap]:
+    sources = _LEVELS[entity]
+    known = [item for item in found if item.source in sources]
+    if not known and entry.value is not None and entry.source in sources:
+        known = [Synonym(entry.name, entry.value, entry.source)]
+    missing = [source for source in sources if source not in {item.source for item in known}]
+    rows = [(item, index == 0) for index, item in enumerate(known)]
+    rows += [(Synonym(entry.name, None, source), False) for source in missing]
+    strength = {source: index for index, source in enumerate(sources)}
+    if sorted(ranks := [strength[item.source] for item in known]) == ranks:
+        rows.sort(key=lambda row: strength[row[0].source])  # else a name beats a stronger level
+    for item, wins in rows:
+        yield _level(entry, item, wins=wins, there=item.source not in missing)
+
+
+def _level(entry: Entry, item: Synonym, *, wins: bool, there: bool) -> FrozenMap:
+    """A value that is never told is None although it is set."""
+    source, title = SOURCES.get(item.source, SOURCES[0])
+    value: Value = None if entry.sensitive else item.value
+    return FrozenMap(source=source, title=title, key=item.name, value=value, set=there, wins=wins)
+
+
+def _value(entity: str, entry: Entry, winner: FrozenMap | None) -> Value:
+    """What takes effect, in the config's own unit; None where it is never told, or where configs in
+    other units stand in. A broker's own value says nothing of the cluster's."""
+    if entity == "cluster":
+        return winner["value"] if winner else None
+    return None if entry.sensitive else entry.value
+
+
+def _changed(entity: str, entry: Entry) -> str:
+    """How the config can be changed, in a few words."""
+    if entity not in ("broker", "cluster"):
+        return f"for each {entity}" if entity != "client-metrics" else "for each subscription"
+    known = broker_keys.find(entry.name)
+    if known is None:
+        return _CHANGES[Mode.READ_ONLY] if entry.source > 3 else _CHANGES[Mode.CLUSTER]
+    return _CHANGES[known.mode].format(key=entry.name)
+
+
+def _title(entity: str, name: str) -> str:
+    return f"{entity} {name}" if name else "the cluster"

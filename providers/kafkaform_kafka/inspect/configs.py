@@ -1,0 +1,223 @@
+"""Configs of topics, brokers, groups and client metrics, defaults included (KIP-248)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+
+from kafkaform.core.resource import Fault, FaultClass
+from kafkaform.core.value import FrozenMap, Value
+
+from ..protocol.broker_keys import broker_keys, find
+from ..protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
+from ..protocol.faults import fault_of
+from ..wire import describe as wire
+from ..wire.describe import ConfigRow, Names, ResourceRow
+from .source import (
+    TOPICS_HIDDEN,
+    Source,
+    Wanted,
+    told,
+    unread,
+)
+
+AT_ONCE = 250
+ENTITY_TYPES: Mapping[str, str] = {
+    "topics": "topic",
+    "brokers": "broker",
+    "groups": "group",
+    "client-metrics": "client_metrics",
+}
+"""What is typed -> the resource type of the protocol."""
+
+SOURCES: Mapping[int, tuple[str, str]] = {
+    0: ("UNKNOWN", "Unknown"),
+    1: ("DYNAMIC_TOPIC_CONFIG", "Dynamic topic config"),
+    2: ("DYNAMIC_BROKER_CONFIG", "Dynamic broker config"),
+    3: ("DYNAMIC_DEFAULT_BROKER_CONFIG", "Dynamic default broker config"),
+    4: ("STATIC_BROKER_CONFIG", "Static broker config"),
+    5: ("DEFAULT_CONFIG", "Default config"),
+    6: ("DYNAMIC_BROKER_LOGGER_CONFIG", "Dynamic broker logger config"),
+    7: ("CLIENT_METRICS_CONFIG", "Client metrics config"),
+    8: ("GROUP_CONFIG", "Group config"),
+}
+"""Number on the wire -> the protocol's name and KIP-248's words for people."""
+
+OWN: Mapping[str, str] = {
+    "topics": SOURCES[1][0],
+    "brokers": SOURCES[2][0],
+    "groups": SOURCES[8][0],
+    "client-metrics": SOURCES[7][0],
+}
+"""What is typed -> the source of what is set on such a thing itself; all that is told of the
+default of brokers is set there."""
+
+
+KNOWN: Mapping[str, Callable[[], Collection[str]]] = {
+    "topics": lambda: TOPIC_KEYS,
+    "brokers": broker_keys,
+    "groups": lambda: GROUP_KEYS,
+    "client-metrics": lambda: METRICS_KEYS,
+}
+"""What is typed -> the configs of such a thing in Kafka 4.3."""
+
+_GLOB = re.compile(r"[*?\[]")
+
+
+def configs(source: Source, wanted: Wanted) -> dict[str, Value]:
+    """Asked by name where only names are wanted (KIP-133): a broker has hundreds of configs."""
+    names, hidden = _entities(source, wanted)
+    keys = None if not wanted.keys or any(map(_GLOB.search, wanted.keys)) else wanted.keys
+    found = config_rows(source, wanted.entity_type, names, keys)
+    return {
+        "entity_type": wanted.entity_type,
+        "entities": tuple(_entity(name, found[name], wanted.keys) for name in names),
+        "complete": hidden is None,
+        "hidden": hidden,
+    }
+
+
+def unknown(document: FrozenMap, keys: Sequence[str]) -> tuple[str, ...]:
+    """Those of these names and globs that are no config of Kafka's, nor of what is described."""
+    kind = document["entity_type"]
+    there = {row["name"] for entity in document["entities"] for row in entity["configs"]}
+    known = there.union(KNOWN[kind]())
+    return tuple(
+        key
+        for key in keys
+        if not any(fnmatchcase(name, key) for name in known)
+        and not (kind == "brokers" and find(key))
+    )
+
+
+def own(document: FrozenMap) -> FrozenMap:
+    """The document with nothing but what is set on each entity itself."""
+    mine = OWN[document["entity_type"]]
+    entities = tuple(
+        entity
+        if entity["default"]
+        else entity.with_items(
+            {"configs": tuple(row for row in entity["configs"] if row["source"] == mine)}
+        )
+        for entity in document["entities"]
+    )
+    return document.with_items({"entities": entities})
+
+
+def _entities(source: Source, wanted: Wanted) -> tuple[tuple[str, ...], str | None]:
+    """The names to describe, and what may be missing among them."""
+    if wanted.default:
+        return ("",), None
+    if wanted.exact:
+        return wanted.exact, None
+    names, hidden = _LISTED[wanted.entity_type](source)
+    return tuple(name for name in names if fnmatchcase(name, wanted.name)), hidden
+
+
+def _topic_names(source: Source) -> tuple[tuple[str, ...], str | None]:
+    rows = source.must("Metadata", wire.topics, None)
+    return tuple(sorted(row.name for row in rows if row.code == 0)), TOPICS_HIDDEN
+
+
+def _broker_names(source: Source) -> tuple[tuple[str, ...], str | None]:
+    return source.context.facts.nodes, None
+
+
+def _group_names(source: Source) -> tuple[tuple[str, ...], str | None]:
+    """Groups that have configs of their own, and those that the brokers coordinate now."""
+    names = set(_named(source, "group"))
+    for node in source.context.facts.nodes:
+        found = source.ask("ListGroups", wire.groups, node, node=node)
+        if isinstance(found, Names) and not found.code:
+            names |= set(found.names)
+    return tuple(sorted(names)), "Kafka leaves out groups that this principal may not describe"
+
+
+def _metrics_names(source: Source) -> tuple[tuple[str, ...], str | None]:
+    return _named(source, "client_metrics"), None
+
+
+def _named(source: Source, resource: str) -> tuple[str, ...]:
+    found = source.must("ListConfigResources", wire.config_resources, resource)
+    if found.code:
+        raise unread(fault_of("ListConfigResources", found.code, ""))
+    return found.names
+
+
+_LISTED: Mapping[str, Callable[[Source], tuple[tuple[str, ...], str | None]]] = {
+    "topics": _topic_names,
+    "brokers": _broker_names,
+    "groups": _group_names,
+    "client-metrics": _metrics_names,
+}
+
+
+def config_rows(
+    source: Source, entity_type: str, names: Sequence[str], keys: Sequence[str] | None = None
+) -> Mapping[str, ResourceRow | Fault]:
+    """A broker is asked for its own configs, any broker for all others. keys: only these."""
+    found: dict[str, ResourceRow | Fault] = {}
+    there = source.context.facts.nodes
+    if entity_type == "brokers":
+        found.update({name: _no_broker(name) for name in names if name and name not in there})
+        names = [name for name in names if name not in found]
+    for some, node in _asked(entity_type, names):
+        answer = source.ask(
+            "DescribeConfigs",
+            partial(wire.configs, node=node, keys=keys),
+            ENTITY_TYPES[entity_type],
+            some,
+            node=node,
+        )
+        for name in some:
+            found[name] = answer if isinstance(answer, Fault) else answer.get(name) or _left_out()
+    return found
+
+
+def _asked(entity_type: str, names: Sequence[str]) -> Iterator[tuple[Sequence[str], str | None]]:
+    if entity_type == "brokers":
+        yield from (((name,), name or None) for name in names)
+        return
+    for start in range(0, len(names), AT_ONCE):
+        yield names[start : start + AT_ONCE], None
+
+
+def _no_broker(name: str) -> Fault:
+    return Fault(
+        "NO_BROKER",
+        f"no live broker has the id {name}",
+        FaultClass.DEFINITE,
+        advice="`kafkaform describe brokers` lists those that there are",
+    )
+
+
+def _left_out() -> Fault:
+    return Fault("NO_ANSWER", "the broker left it out of its answer", FaultClass.DEFINITE)
+
+
+def _entity(name: str, row: ResourceRow | Fault, keys: Sequence[str] = ()) -> FrozenMap:
+    fault = row if isinstance(row, Fault) else None
+    if isinstance(row, ResourceRow) and row.code:
+        fault = fault_of("DescribeConfigs", row.code, name, row.message)
+    told_rows = () if isinstance(row, Fault) else row.configs
+    configs = [
+        row for row in told_rows if not keys or any(fnmatchcase(row.name, key) for key in keys)
+    ]
+    return FrozenMap(
+        name=name,
+        default=not name,
+        configs=tuple(map(_config, sorted(configs, key=lambda item: item.name))),
+        error=told(fault),
+    )
+
+
+def _config(row: ConfigRow) -> FrozenMap:
+    return FrozenMap(
+        name=row.name,
+        value=None if row.sensitive else row.value,
+        sensitive=row.sensitive,
+        read_only=row.read_only,
+        source=SOURCES.get(row.source, SOURCES[0])[0],
+    )

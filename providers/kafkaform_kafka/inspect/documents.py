@@ -1,0 +1,323 @@
+"""What `kafkaform describe` tells of a cluster: one document for each kind, the same for people
+and programs.
+
+A document says how far it can be trusted: `complete` is false where Kafka leaves out without a
+word what we may not see, and `hidden` says what that may be. docs/commands.md lists the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import partial
+
+from kafkaform.core.errors import KafkaformError
+from kafkaform.core.resource import CoverageKind, Depth, Fault, Observed, Sweep
+from kafkaform.core.value import FrozenMap, Value
+
+from ..cluster.brokers import answering_node
+from ..cluster.context import Context
+from ..cluster.exchange import attempt
+from ..kinds.quota.levels import CLIENT_ID, USER
+from ..kinds.quota.resource_type import DEFAULT
+from ..protocol.faults import fault_of
+from ..protocol.keys import SEPARATOR
+from ..wire import cluster as cluster_wire
+from ..wire import describe as wire
+from ..wire.describe import BrokerRow, ResourceRow, TopicRow
+from .configs import config_rows, configs
+from .source import (
+    TOPICS_HIDDEN,
+    Source,
+    Wanted,
+    unread,
+)
+
+RELEASE_SECONDS = 3.0
+"""How long a broker may take to say its release: one that has just ended is listed until it is
+fenced, and nothing but this one column waits for it."""
+
+QUOTA_SOURCES: Mapping[tuple[bool | None, bool | None], str] = {
+    (True, True): "Client of user",
+    (True, False): "Default client of user",
+    (True, None): "User",
+    (False, True): "Client of default user",
+    (False, False): "Default client of default user",
+    (False, None): "Default user",
+    (None, True): "Client",
+    (None, False): "Default client",
+}
+"""Whether user and client id are named (None: not part of the entity) -> KIP-248's QuotaSource."""
+
+
+def describe(
+    kind: str, context: Context, sweep: Callable[[str, Depth], Sweep], wanted: Wanted
+) -> FrozenMap:
+    """The document of one kind. Raises KafkaformError if it cannot be read at all."""
+    source = Source(context, sweep)
+    return FrozenMap(
+        format_version="1.0",
+        kind=kind,
+        cluster_id=context.facts.scope_id,
+        **DESCRIBED[kind](source, wanted),
+    )
+
+
+# ── topics ──────────────────────────────────────────────────────────────────────────────
+
+
+def _topics(source: Source, wanted: Wanted) -> dict[str, Value]:
+    rows = source.must("Metadata", wire.topics, wanted.exact or None)
+    _all_there(rows, wanted)
+    seen = sorted(
+        (row for row in rows if row.code == 0 and fnmatchcase(row.name, wanted.name)),
+        key=lambda row: row.name,
+    )
+    sizes, why = _sizes(source, seen) if wanted.sizes else ({}, None)
+    return {
+        "topics": tuple(_topic(row, sizes.get(row.name), wanted) for row in seen),
+        "complete": bool(wanted.exact),
+        "hidden": None if wanted.exact else TOPICS_HIDDEN,
+        "sizes_unknown": why,
+    }
+
+
+def _all_there(rows: Iterable[TopicRow], wanted: Wanted) -> None:
+    for row in rows:
+        if wanted.exact and row.code:
+            fault = fault_of("Metadata", row.code, row.name)
+            raise KafkaformError(f'topic "{row.name}": {fault.message}', fault.advice)
+
+
+def _topic(row: TopicRow, size: int | None, wanted: Wanted) -> FrozenMap:
+    replicas = {len(part.replicas) for part in row.partitions}
+    known: dict[str, Value] = {
+        "name": row.name,
+        "topic_id": row.topic_id,
+        "internal": row.internal,
+        "partitions": len(row.partitions),
+        "replication_factor": max(replicas, default=0),
+        "leaderless": sum(part.leader is None for part in row.partitions),
+        "under_replicated": sum(len(part.isr) < len(part.replicas) for part in row.partitions),
+        "offline_replicas": sum(len(part.offline) for part in row.partitions),
+    }
+    if wanted.sizes:
+        known["size_bytes"] = size
+    if wanted.partitions:
+        known["assignment"] = tuple(
+            FrozenMap(
+                partition=part.number,
+                leader=part.leader,
+                replicas=part.replicas,
+                isr=part.isr,
+                offline=part.offline,
+            )
+            for part in row.partitions
+        )
+    return FrozenMap(known)
+
+
+def _sizes(source: Source, rows: Sequence[TopicRow]) -> tuple[Mapping[str, int], str | None]:
+    """Bytes on disk of all replicas by topic, and why they are not known if they are not."""
+    asked = {row.name: len(row.partitions) for row in rows}
+    totals = dict.fromkeys(asked, 0)
+    for node in source.context.facts.nodes if asked else ():
+        found = source.ask("DescribeLogDirs", cluster_wire.log_sizes, asked, node, node=node)
+        if isinstance(found, Fault) or found is None:
+            told = found.message if found else "Describe on Cluster is missing, or a disk failed"
+            return {}, f"broker {node} does not tell the sizes: {told}"
+        for part in found:
+            totals[part.topic] += part.size
+    return totals, None
+
+
+# ── brokers and the cluster ─────────────────────────────────────────────────────────────
+
+
+RELEASES: Mapping[int, str] = {
+    **{7: "3.3", 8: "3.4", 11: "3.5", 14: "3.6", 19: "3.7", 20: "3.8", 21: "3.9"},
+    **{25: "4.0", 27: "4.1", 29: "4.2", 30: "4.3"},
+}
+"""Highest level of metadata.version that a release supports -> the release (MetadataVersion). The
+protocol does not tell a broker's version, but this level."""
+
+
+def _brokers(source: Source, wanted: Wanted) -> dict[str, Value]:
+    rows = source.must("DescribeCluster", wire.brokers)
+    leader = source.ask("DescribeQuorum", cluster_wire.quorum_leader)
+    led = None if isinstance(leader, Fault) else leader
+    seen = (row for row in rows if fnmatchcase(str(row.id), wanted.name))
+    return {
+        "brokers": tuple(_broker(source, row, led) for row in seen),
+        "complete": True,
+        "hidden": None,
+    }
+
+
+def _broker(source: Source, row: BrokerRow, leader: int | None) -> FrozenMap:
+    node = str(row.id)
+    level = None
+    if not row.fenced:
+        patience = min(source.context.timeout, RELEASE_SECONDS)
+        asked = partial(wire.metadata_version, source.context.wire, node, timeout=patience)
+        level = attempt("ApiVersions", asked, node)
+    known = level if isinstance(level, int) else None
+    return FrozenMap(
+        id=row.id,
+        host=row.host,
+        port=row.port,
+        rack=row.rack,
+        fenced=row.fenced,
+        controller=None if leader is None else leader == row.id,
+        metadata_version_max=known,
+        release=RELEASES.get(known) if known is not None else None,
+    )
+
+
+def _cluster(source: Source, _: Wanted) -> dict[str, Value]:
+    facts = source.context.facts
+    leader = source.ask("DescribeQuorum", cluster_wire.quorum_leader)
+    features = source.ask("ApiVersions", cluster_wire.finalized_features)
+    return {
+        "cluster": FrozenMap(
+            id=facts.scope_id,
+            controller_id=None if isinstance(leader, Fault) else leader,
+            brokers=len(facts.nodes),
+            metadata_version=facts.values.get("metadata_version"),
+            features=FrozenMap() if isinstance(features, Fault) else FrozenMap(features),
+            principal=facts.principal,
+            rights=facts.values.get("rights", ()),
+            authorizer=_authorizer(source),
+        ),
+        "complete": True,
+        "hidden": None,
+    }
+
+
+_AUTHORIZER = {
+    "class": "authorizer.class.name",
+    "allow_if_no_acl": "allow.everyone.if.no.acl.found",
+}
+
+
+def _authorizer(source: Source) -> FrozenMap:
+    """What can be known of it: brokers tell these settings as sensitive, so that mostly only the
+    provider block knows them. None is unknown."""
+    declared = source.context.facts.values.get("authorizer") or FrozenMap()
+    node = answering_node(source.context)
+    found = config_rows(source, "brokers", (node,)).get(node) if node else None
+    configs = found.configs if isinstance(found, ResourceRow) else ()
+    told = {row.name: row.value for row in configs if not row.sensitive and row.value is not None}
+    allow = told.get(_AUTHORIZER["allow_if_no_acl"])
+    return FrozenMap(
+        {
+            "class": told.get(_AUTHORIZER["class"]),
+            "super_users": declared.get("super_users"),
+            "allow_if_no_acl": declared.get("allow_if_no_acl")
+            if allow is None
+            else allow == "true",
+        }
+    )
+
+
+# ── ACLs, quotas, users ─────────────────────────────────────────────────────────────────
+
+
+def _swept(source: Source, kind: str) -> Sweep:
+    sweep = source.sweep(kind, Depth.FULL)
+    if sweep.coverage.kind is CoverageKind.FAILED and sweep.coverage.fault is not None:
+        raise unread(sweep.coverage.fault)
+    return sweep
+
+
+def _by_fields(item: Observed) -> str:
+    """Sorts by one field after the other: `User:b` before `User:billing`."""
+    return item.identity.key.replace(SEPARATOR, "\0")
+
+
+def _acls(source: Source, wanted: Wanted) -> dict[str, Value]:
+    """fields: globs by attribute."""
+    sweep = _swept(source, "kafka_acl")
+    rows = sorted(sweep.items, key=_by_fields)
+    return {
+        "acls": tuple(
+            row.attributes
+            for row in rows
+            if all(
+                fnmatchcase(str(row.attributes[name]), glob) for name, glob in wanted.fields.items()
+            )
+        ),
+        **_coverage(sweep, "other ACLs may be hidden"),
+    }
+
+
+def _quotas(source: Source, wanted: Wanted) -> dict[str, Value]:
+    """fields: entity part -> glob for its name; the default part fits `default`, and an empty name
+    (KIP-248) fits nothing else."""
+    sweep = _swept(source, "kafka_quota")
+    rows = sorted(sweep.items, key=_by_fields)
+    return {
+        "quotas": tuple(
+            FrozenMap(
+                entity=row.attributes["entity"],
+                config=row.attributes["config"],
+                source=quota_source(row.attributes["entity"]),
+            )
+            for row in rows
+            if all(_fits(row.attributes["entity"], *item) for item in wanted.fields.items())
+        ),
+        **_coverage(sweep, "other quotas may be hidden"),
+    }
+
+
+def _fits(entity: Mapping[str, str | None], part: str, glob: str) -> bool:
+    if part not in entity:
+        return False
+    name = entity[part]
+    return fnmatchcase(name, glob) if name is not None else not glob or fnmatchcase(DEFAULT, glob)
+
+
+def quota_source(entity: Mapping[str, str | None]) -> str:
+    """KIP-248's name of the level that a quota belongs to."""
+    if "ip" in entity:
+        return "Default IP" if entity["ip"] is None else "IP"
+    user, client = (
+        entity[part] is not None if part in entity else None for part in (USER, CLIENT_ID)
+    )
+    return QUOTA_SOURCES[user, client]
+
+
+def _users(source: Source, wanted: Wanted) -> dict[str, Value]:
+    sweep = _swept(source, "kafka_user_scram_credential")
+    users: dict[str, list[FrozenMap]] = {}
+    for item in sorted(sweep.items, key=lambda item: item.identity.key):
+        held = FrozenMap(
+            mechanism=item.attributes["scram_mechanism"],
+            iterations=item.attributes["scram_iterations"],
+        )
+        users.setdefault(item.attributes["username"], []).append(held)
+    return {
+        "users": tuple(
+            FrozenMap(name=name, credentials=tuple(held))
+            for name, held in sorted(users.items())
+            if fnmatchcase(name, wanted.name)
+        ),
+        **_coverage(sweep, "other users may be hidden"),
+    }
+
+
+def _coverage(sweep: Sweep, hidden: str) -> dict[str, Value]:
+    complete = sweep.coverage.kind is CoverageKind.COMPLETE
+    return {"complete": complete, "hidden": None if complete else hidden}
+
+
+DESCRIBED: Mapping[str, Callable[[Source, Wanted], dict[str, Value]]] = {
+    "topics": _topics,
+    "configs": configs,
+    "acls": _acls,
+    "quotas": _quotas,
+    "users": _users,
+    "brokers": _brokers,
+    "cluster": _cluster,
+}
+"""What is typed after `describe` -> what tells it."""

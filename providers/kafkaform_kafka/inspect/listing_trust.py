@@ -1,0 +1,107 @@
+"""How far listings can be trusted beyond what they say themselves, for who keeps a record of a
+cluster: there, what is not in a listing that shows everything has gone.
+
+Kafka leaves out topics that we may not describe without a word. But whether a name is hidden is
+decided by the ACL patterns that it fits, and by nothing else of it: one made-up name for each
+pattern, and one that fits none, are answered as every other name would be (StandardAuthorizer).
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from kafkaform.core.dataclass import replace
+from kafkaform.core.resource import (
+    Absent,
+    Coverage,
+    CoverageKind,
+    Depth,
+    Identity,
+    Observed,
+    Sweep,
+)
+from kafkaform.provider.contract import Session
+
+from ..cluster.context import Context
+from ..cluster.exchange import attempt
+from ..kinds.acl import resource_type as acls
+from ..kinds.config import resource_type as config_kinds
+from ..kinds.topic import resource_type as topics
+from ..wire import describe as wire
+
+SWITCHED_OFF = "SECURITY_DISABLED"
+"""The cluster has no authorizer: it keeps no ACLs, and hides nothing."""
+UNSUPPORTED = "UNSUPPORTED_VERSION"
+"""The brokers cannot list this kind."""
+_COMPLETE = Coverage(CoverageKind.COMPLETE)
+_ALLOWED = re.compile(r"[A-Za-z0-9._-]*", re.ASCII)
+_LONGEST = 249
+"""Characters of a topic's name."""
+_TOPIC, _LITERAL, _ANY = "Topic", "Literal", "*"
+
+
+def sharpened(session: Session, sweeps: Sequence[Sweep]) -> tuple[Sweep, ...]:
+    """The sweeps with what else is known: no ACLs where there is no authorizer, everything where
+    it is proven that nothing is hidden; without those that the brokers are too old for."""
+    known = {sweep.kind: sweep for sweep in sweeps if _code(sweep) != UNSUPPORTED}
+    listed = known.get(acls.KIND)
+    open_to_all = listed is not None and _code(listed) == SWITCHED_OFF
+    if listed is not None and open_to_all:
+        known[acls.KIND] = replace(listed, coverage=_COMPLETE)
+    proofs: Mapping[str, Callable[[], bool]] = {
+        topics.KIND: lambda: (
+            _has_all_named(session, known[topics.KIND])
+            and (open_to_all or _sees_all_topics(session, listed))
+        ),
+        config_kinds.BROKER.kind: lambda: _none_is_down(session),
+    }
+    for kind, proof in proofs.items():
+        sweep = known.get(kind)
+        if sweep is not None and sweep.coverage.kind is CoverageKind.VISIBLE_ONLY and proof():
+            known[kind] = replace(sweep, coverage=_COMPLETE)
+    return tuple(known.values())
+
+
+def _code(sweep: Sweep) -> str:
+    return sweep.coverage.fault.code if sweep.coverage.fault is not None else ""
+
+
+def _has_all_named(session: Session, listed: Sweep) -> bool:
+    """Whether no topic was left out because its configs may not be seen. One that was made since,
+    and one that is gone, can be told from that by its name."""
+    named = session.sweep(topics.KIND, Depth.NAMES)
+    there = {item.identity for item in listed.items}
+    left = [item.identity for item in named.items if item.identity not in there]
+    found = session.read(left).values() if left else ()
+    return named.coverage.fault is None and all(isinstance(r, Absent | Observed) for r in found)
+
+
+def _sees_all_topics(session: Session, listed: Sweep | None) -> bool:
+    if listed is None or listed.coverage.kind is not CoverageKind.COMPLETE:
+        return False
+    instance = next((item.identity.instance for item in listed.items), "")
+    names = dict.fromkeys(_names(acls.acl_of(item.attributes) for item in listed.items))
+    asked = [Identity(instance, topics.KIND, name) for name in names]
+    return all(isinstance(r, Absent | Observed) for r in session.read(asked).values())
+
+
+def _names(found: Iterable[acls.Acl]) -> Iterator[str]:
+    """A name for each way in which ACLs can apply to topics."""
+    made_up = secrets.token_hex(8)
+    yield made_up
+    for acl in found:
+        name, literal = acl.resource_name, acl.pattern_type == _LITERAL
+        fits = _ALLOWED.fullmatch(name) and 0 < len(name) <= _LONGEST
+        if acl.resource_type == _TOPIC and fits and (not literal or name != _ANY):
+            yield name if literal else f"{name}{made_up}"[:_LONGEST]
+
+
+def _none_is_down(session: Session) -> bool:
+    """Whether all registered brokers are live, where the cluster tells that."""
+    context = getattr(session, "context", None)
+    if not isinstance(context, Context):
+        return False
+    rows = attempt("DescribeCluster", lambda: wire.brokers(context.wire, context.timeout))
+    return isinstance(rows, tuple) and all(row.fenced is False for row in rows)

@@ -1,0 +1,38 @@
+"""Which ACLs a data source's arguments name, as Kafka's AclBindingFilter has it (KIP-290)."""
+
+from __future__ import annotations
+
+from kafkaform.core.value import FrozenMap
+
+from .resource_type import (
+    EVERYTHING,
+    NAMES,
+    PATTERN_TYPES,
+    Acl,
+)
+
+ANY, MATCH = "Any", "Match"
+FILTERS = (*PATTERN_TYPES, ANY, MATCH)
+_EXACT = (*(name for name in NAMES if name.startswith("acl_")), "resource_type")
+
+
+def fits(acl: Acl, arguments: FrozenMap) -> bool:
+    """True if the ACL agrees with every argument that is given. The pattern type Any, or none,
+    is both; Match also takes every pattern that covers resource_name."""
+    attributes = acl.attributes
+    given = {name: value for name, value in arguments.items() if value is not None}
+    if any(given.get(name, attributes[name]) != attributes[name] for name in _EXACT):
+        return False
+    name, wanted = given.get("resource_name"), given.get("resource_pattern_type_filter", ANY)
+    if wanted in PATTERN_TYPES and wanted != acl.pattern_type:
+        return False
+    if name is None or name == acl.resource_name:
+        return True
+    return wanted == MATCH and covers(acl, name)
+
+
+def covers(acl: Acl, name: str) -> bool:
+    """True if the ACL is about the resource of this name."""
+    if acl.pattern_type == "Prefixed":
+        return name.startswith(acl.resource_name)
+    return acl.resource_name in (name, EVERYTHING)

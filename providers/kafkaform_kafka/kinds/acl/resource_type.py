@@ -1,0 +1,358 @@
+"""`kafka_acl`: one access rule. All of it is its identity, so a rule is made or deleted, never
+changed: another field is another rule.
+
+Rules and which operation means something on which resource follow Kafka's AclEntry and
+StandardAuthorizer (4.3). The broker itself accepts rules that can never match anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv6Address, ip_address
+from typing import Any
+
+from kafkaform.core.change import Action, Change, Evidence, Request, Step
+from kafkaform.core.dataclass import dataclass, replace
+from kafkaform.core.diagnostics import Diagnostics, Severity
+from kafkaform.core.resource import Facts, Observed
+from kafkaform.core.schema import STRING, Attribute, schema
+from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform.provider.contract import ResourceType
+
+from ...protocol import broker_rules, keys, rights
+from ..steps import MAX_RECORDS, all_paths, make_step
+from . import resource_names
+
+KIND = "kafka_acl"
+RESOURCE_TYPES: Mapping[str, int] = {
+    "Topic": 2,
+    "Group": 3,
+    "Cluster": 4,
+    "TransactionalID": 5,
+    "DelegationToken": 6,
+    "User": 7,
+}
+OPERATIONS: Mapping[str, int] = {
+    "All": 2,
+    **{name: code for code, name in rights.OPERATIONS.items()},
+}
+PERMISSIONS: Mapping[str, int] = {"Allow": 3, "Deny": 2}
+PATTERN_TYPES: Mapping[str, int] = {"Literal": 3, "Prefixed": 4}
+"""Word of the schema -> code of the protocol."""
+
+SUPPORTED: Mapping[str, tuple[str, ...]] = {
+    "Topic": (
+        "Read",
+        "Write",
+        "Create",
+        "Delete",
+        "Alter",
+        "Describe",
+        "DescribeConfigs",
+        "AlterConfigs",
+    ),
+    "Group": ("Read", "Delete", "Describe", "DescribeConfigs", "AlterConfigs"),
+    "Cluster": (
+        "Create",
+        "Delete",
+        "Alter",
+        "Describe",
+        "ClusterAction",
+        "DescribeConfigs",
+        "AlterConfigs",
+        "IdempotentWrite",
+    ),
+    "TransactionalID": ("Write", "Describe", "TwoPhaseCommit"),
+    "DelegationToken": ("Describe",),
+    "User": ("CreateTokens", "DescribeTokens"),
+}
+"""Resource type -> the operations that are ever asked of it; All stands for these."""
+UNLISTED: Mapping[str, frozenset[str]] = {
+    "Cluster": frozenset({"Delete"}),
+    "TransactionalID": frozenset({"TwoPhaseCommit"}),
+}
+"""Resource type -> the operations that are asked of it and that a broker leaves out when it lists
+what we may do (AclEntry.supportedOperations)."""
+EVERY_TOPIC = frozenset({"Create", "Delete"})
+"""What the controller asks of the cluster before it asks the topic: who may do it with the cluster
+may do it with every topic, a DENY on the topic or not (ControllerApis)."""
+
+
+def listed(resource_type: str) -> tuple[str, ...]:
+    """The operations of which a broker says whether we may do them."""
+    hidden = UNLISTED.get(resource_type, frozenset())
+    return tuple(name for name in SUPPORTED[resource_type] if name not in hidden)
+
+
+CLUSTER = "kafka-cluster"
+EVERYTHING = "*"
+ALLOW, DENY = "Allow", "Deny"
+DELETE_FIRST = "delete_first"
+
+CREATE_ACLS = Request("CreateAcls", 1, 60, 1_000, MAX_RECORDS)
+DELETE_ACLS: Mapping[str, Request] = {
+    ALLOW: Request("DeleteAcls", 2, 10, 200, MAX_RECORDS),
+    DENY: Request("DeleteAcls", 2, 11, 200, MAX_RECORDS, gated=True),
+}
+"""What is denied is allowed last, and only once nothing is left that should not be allowed."""
+AHEAD: Mapping[str, int] = {ALLOW: 55, DENY: 56}
+"""Phases of part 1 for KIP-4's literal order, before CREATE_ACLS."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Acl:
+    """One access rule, every field spelled as in the schema."""
+
+    principal: str
+    host: str
+    operation: str
+    permission: str
+    resource_type: str
+    resource_name: str
+    pattern_type: str
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        return (
+            self.principal,
+            self.host,
+            self.operation,
+            self.permission,
+            self.resource_type,
+            self.resource_name,
+            self.pattern_type,
+        )
+
+    @property
+    def key(self) -> str:
+        """The identity's key, and the import id."""
+        return keys.join(self.fields)
+
+    @property
+    def pattern(self) -> str:
+        """The resource pattern that the rule is about."""
+        return keys.join((self.resource_type, self.resource_name, self.pattern_type))
+
+    @property
+    def attributes(self) -> FrozenMap:
+        return FrozenMap(zip(NAMES, self.fields, strict=True))
+
+
+NAMES = (
+    "acl_principal",
+    "acl_host",
+    "acl_operation",
+    "acl_permission_type",
+    "resource_type",
+    "resource_name",
+    "resource_pattern_type_filter",
+)
+"""The attributes in the order of the fields of `Acl` and of the key."""
+_NAMES = frozenset(NAMES)
+
+
+def acl_of(attributes: Mapping[str, Any]) -> Acl:
+    """The rule that these attributes describe."""
+    return Acl(*(attributes[name] for name in NAMES))
+
+
+def acl_of_key(key: str) -> Acl:
+    """The rule of an identity's key. Raises ValueError for any other text."""
+    fields = keys.split(key)
+    if len(fields) != len(NAMES):
+        raise ValueError(f"the import id of a {KIND} is {'|'.join(NAMES)}")
+    acl = Acl(*fields)
+    for word, known in (
+        (acl.operation, OPERATIONS),
+        (acl.permission, PERMISSIONS),
+        (acl.resource_type, RESOURCE_TYPES),
+        (acl.pattern_type, PATTERN_TYPES),
+    ):
+        if word not in known:
+            raise ValueError(f'"{word}" is none of {", ".join(known)}')
+    return acl
+
+
+def is_known(acl: Acl) -> bool:
+    """False for a rule with a word that is newer than this version: it is never touched."""
+    return (
+        acl.operation in OPERATIONS
+        and acl.permission in PERMISSIONS
+        and acl.resource_type in RESOURCE_TYPES
+        and acl.pattern_type in PATTERN_TYPES
+    )
+
+
+# ── rules ───────────────────────────────────────────────────────────────────────────────
+
+
+def _check(change: Change, _: Facts) -> Diagnostics:
+    if change.action is not Action.CREATE:
+        return ()
+    acl = acl_of(change.after or EMPTY)
+    faults = [*_resource_faults(acl), *_principal_faults(acl), *_host_faults(acl)]
+    return (
+        *broker_rules.diagnose(change, faults),
+        *broker_rules.diagnose(change, _warnings(acl), Severity.WARNING),
+    )
+
+
+def _resource_faults(acl: Acl) -> broker_rules.Faults:
+    if not acl.resource_name:
+        yield "resource_name is empty", "name a resource, or use * for all of them"
+    if acl.resource_type == "Cluster" and acl.resource_name != CLUSTER:
+        yield f'the cluster is called "{CLUSTER}" in ACLs', f'set resource_name to "{CLUSTER}"'
+    if acl.resource_type == "Cluster" and acl.pattern_type != "Literal":
+        yield "there is one cluster, so its name has no prefix", "use the pattern type Literal"
+    yield from resource_names.faults(acl.resource_type, acl.resource_name, acl.pattern_type)
+    supported = SUPPORTED[acl.resource_type]
+    if acl.operation not in ("All", *supported):
+        yield (
+            f"{acl.operation} means nothing on {acl.resource_type}: Kafka never asks for it",
+            f"use {', '.join(supported)} or All",
+        )
+
+
+def _principal_faults(acl: Acl) -> broker_rules.Faults:
+    kind, colon, name = acl.principal.partition(":")
+    if not (kind and colon and name):
+        yield (
+            f'"{acl.principal}" is not a principal: it is a type, a colon and a name',
+            f"write User:{name or (kind if not colon else '') or 'NAME'}"
+            + (", or User:* for everybody" if colon else ""),
+        )
+
+
+def _host_faults(acl: Acl) -> broker_rules.Faults:
+    if acl.host == EVERYTHING:
+        return
+    try:
+        address = ip_address(acl.host)
+    except ValueError:
+        yield (
+            f'"{acl.host}" is not an IP address: Kafka compares hosts with the text of the '
+            "client's address, so names and networks never match",
+            "use one address, or * for everywhere",
+        )
+        return
+    if address.is_unspecified:
+        yield f"no client connects from {acl.host}", "use * for everywhere"
+        return
+    spelled = as_java(address) if isinstance(address, IPv6Address) else str(address)
+    if spelled != acl.host:
+        yield f"Kafka spells the address {acl.host} as {spelled}", f"write {spelled}"
+
+
+def as_java(address: IPv6Address) -> str:
+    """As Inet6Address.getHostAddress writes it: eight groups, no leading zeros, none left out."""
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return ":".join(f"{int(group, 16):x}" for group in address.exploded.split(":"))
+
+
+def _warnings(acl: Acl) -> broker_rules.Faults:
+    kind = acl.principal.partition(":")[0]
+    if kind.lower() == "user" and kind != "User":
+        yield f'Kafka\'s users are of the type "User", not "{kind}"', ""
+    if acl.principal.endswith(EVERYTHING) and acl.principal != "User:*":
+        yield f'"{acl.principal}" is one principal of that name: only User:* stands for others', ""
+    yield from resource_names.warnings(acl.resource_type, acl.resource_name, acl.pattern_type)
+
+
+# ── requests ────────────────────────────────────────────────────────────────────────────
+
+
+def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
+    """DENY ranks before ALLOW, and the rules of one resource belong together: where nobody is
+    refused for want of a rule, the first ALLOW alone would lock everybody else out."""
+    if change.action is Action.CREATE:
+        request, acl = CREATE_ACLS, acl_of(change.after or EMPTY)
+    elif change.action is Action.DELETE:
+        acl = acl_of(change.before or EMPTY)
+        request = DELETE_ACLS[acl.permission]
+        if facts.values.get("acl_order") == DELETE_FIRST:
+            request = replace(request, ahead=AHEAD[acl.permission])
+    else:
+        return ()
+    step = make_step(
+        change,
+        1,
+        request,
+        acl.attributes,
+        all_paths(change),
+        weight=1,
+        evidence=Evidence.LOCAL,
+    )
+    return (replace(step, group=acl.pattern, rank=1 if acl.permission == ALLOW else 0),)
+
+
+def order_lines(changes: Sequence[Change], facts: Facts) -> tuple[str, ...]:
+    """In which order ACLs are made and deleted, if a plan does both."""
+    actions = {change.action for change in changes if change.identity.kind == KIND}
+    if not {Action.CREATE, Action.DELETE} <= actions:
+        return ()
+    if facts.values.get("acl_order") == DELETE_FIRST:
+        return (
+            "on a resource that gets new ACLs, old ones are deleted first (acl_order = "
+            '"delete_first"): clients can be refused in between',
+        )
+    return (
+        'new ACLs are made before old ones are deleted (acl_order = "create_first"): in between '
+        "both hold",
+    )
+
+
+# ── type ────────────────────────────────────────────────────────────────────────────────
+
+
+def _target(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> FrozenMap:
+    if declared.keys() == _NAMES:
+        return declared
+    return FrozenMap({name: declared[name] for name in NAMES})
+
+
+FIELDS = (
+    Attribute(
+        "resource_name",
+        STRING,
+        "Name of the resource, or its prefix; * for all of the type; kafka-cluster for the "
+        "cluster.",
+        aliases=("acl_resource_name",),
+    ),
+    Attribute(
+        "resource_type",
+        STRING,
+        "Kind of the resource.",
+        choices=tuple(RESOURCE_TYPES),
+        aliases=("acl_resource_type",),
+    ),
+    Attribute("acl_principal", STRING, "Who: User:NAME, or User:* for everybody."),
+    Attribute("acl_host", STRING, "From where: one IP address, or * for everywhere."),
+    Attribute("acl_operation", STRING, "What may be done.", choices=tuple(OPERATIONS)),
+    Attribute("acl_permission_type", STRING, "Allow or Deny.", choices=tuple(PERMISSIONS)),
+)
+"""What an ACL and a filter for ACLs have in common."""
+
+TYPE = ResourceType(
+    name=KIND,
+    schema=schema(
+        "One access rule. Every attribute is part of what it is: another value is another rule, "
+        "made before the old one is deleted. The import id is acl_principal|acl_host|"
+        "acl_operation|acl_permission_type|resource_type|resource_name|"
+        "resource_pattern_type_filter.",
+        *(replace(attribute, required=True) for attribute in FIELDS),
+        Attribute(
+            "resource_pattern_type_filter",
+            STRING,
+            "Whether resource_name is a name or a prefix.",
+            default="Literal",
+            choices=tuple(PATTERN_TYPES),
+        ),
+    ),
+    key=lambda attributes: acl_of(attributes).key,
+    canonical=lambda attributes, _: attributes,
+    target=_target,
+    check=_check,
+    steps=_steps,
+    import_key=lambda text: acl_of_key(text).key,
+)

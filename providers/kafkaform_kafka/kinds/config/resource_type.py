@@ -1,0 +1,353 @@
+"""Dynamic configs of brokers, of the cluster, of groups, and subscriptions to client metrics.
+
+Four kinds of one make: an object is there when it has a config of its own, and a config is its own
+when its source is exactly that of its level; what it inherits is shown and never removed. Values
+that a broker never tells are in `secret_config`: they are sent with a new key and when
+`secret_config_version` changes, and `secret_keys` shows which of them are set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from kafkaform.core.change import Action, Change, Path, Request, Step
+from kafkaform.core.dataclass import dataclass, replace
+from kafkaform.core.resource import Facts, Identity, Observed
+from kafkaform.core.schema import NUMBER, STRING, TEXT, Attribute, map_of, schema
+from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
+from kafkaform.provider.contract import ResourceType
+
+from ...protocol import broker_keys
+from ...protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
+from ...protocol.config_values import Lookup, config_map
+from ..steps import (
+    MAX_RECORDS,
+    SILENT,
+    all_paths,
+    paths_below,
+)
+from ..topic.configs import (
+    alter_step,
+    config_of,
+    declared_only,
+    left_of,
+    target_config,
+    untouched,
+)
+from . import rules as config_rules
+
+PHASE, REMOVAL_PHASE = 50, 40
+CLUSTER = "default"
+"""The key of the cluster's configs; on the wire they are those of a broker without a name."""
+
+SET = "set"
+"""What `secret_keys` says of a config with a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One kind's place among Kafka's configs. resource: the protocol's kind; source: where its own
+    configs come from (ConfigSource); attribute: what names the object, None for the only one;
+    find: what is known of a config; faults: what Kafka would refuse; secrets: it may have configs
+    whose values are never told."""
+
+    kind: str
+    resource: str
+    source: int
+    attribute: str | None
+    find: Lookup
+    faults: config_rules.Rule
+    secrets: bool = False
+
+    def name(self, key: str) -> str:
+        """The resource's name in a request."""
+        return "" if self.attribute is None else key
+
+    def node(self, key: str) -> str | None:
+        """The broker that must be asked: only it tells and changes its own configs."""
+        return key if self.attribute == "broker_id" else None
+
+    def details(self, secret: FrozenMap) -> FrozenMap:
+        """What outputs may refer to."""
+        return FrozenMap(secret_keys=secret) if self.secrets else EMPTY
+
+    def attributes(self, key: str, config: FrozenMap, secret: FrozenMap) -> FrozenMap:
+        """What is observed of the object with this key."""
+        named: dict[str, Value] = {}
+        if self.attribute is not None:
+            named[self.attribute] = int(key) if self.attribute == "broker_id" else key
+        hidden = {"secret_keys": secret} if secret else {}
+        return FrozenMap({**named, "config": config, **hidden})
+
+
+def _broker_key(name: str) -> ConfigKey | None:
+    known = broker_keys.find(name)
+    return known.key if known else None
+
+
+BROKER = Scope(
+    "kafka_broker_config",
+    "broker",
+    2,
+    "broker_id",
+    _broker_key,
+    config_rules.broker_faults,
+    secrets=True,
+)
+DEFAULTS = Scope(
+    "kafka_cluster_config",
+    "broker",
+    3,
+    None,
+    _broker_key,
+    config_rules.cluster_faults,
+    secrets=True,
+)
+GROUP = Scope("kafka_group_config", "group", 8, "group", GROUP_KEYS.get, config_rules.group_faults)
+METRICS = Scope(
+    "kafka_client_metrics",
+    "client_metrics",
+    7,
+    "name",
+    METRICS_KEYS.get,
+    config_rules.metrics_faults,
+)
+SCOPES = (BROKER, DEFAULTS, GROUP, METRICS)
+
+
+def _key(scope: Scope, attributes: FrozenMap) -> str:
+    if scope.attribute is None:
+        return CLUSTER
+    value = attributes.get(scope.attribute)
+    if value is None or value == "" or (isinstance(value, int) and value < 0):
+        raise ValueError(f"a {scope.kind} needs {scope.attribute}")
+    return str(value)
+
+
+def _import_key(scope: Scope, text: str) -> str:
+    if scope is DEFAULTS and text != CLUSTER:
+        raise ValueError(f'the import id of a {scope.kind} is "{CLUSTER}"')
+    if scope is BROKER and not (text.isascii() and text.isdigit()):
+        raise ValueError(f"the import id of a {scope.kind} is the broker's id, a number")
+    if not text:
+        raise ValueError(f"the import id of a {scope.kind} is its {scope.attribute}")
+    return str(int(text)) if scope is BROKER else text
+
+
+def _canonical(scope: Scope, attributes: FrozenMap, _: Facts) -> FrozenMap:
+    return attributes.with_items({"config": config_map(attributes.get("config"), scope.find)})
+
+
+def _written(attributes: FrozenMap) -> FrozenMap:
+    """Secrets that are set, as places where references to them have to be."""
+    there = attributes.get("secret_keys") or EMPTY
+    return attributes.with_items(
+        {"secret_config": FrozenMap(dict.fromkeys(there, SecretRef("env", "")))}
+    )
+
+
+def _target(
+    scope: Scope, declared: FrozenMap, observed: Observed | None, facts: Facts, keep: bool
+) -> FrozenMap:
+    live = observed.attributes if observed else EMPTY
+    keep = keep or declared.get("config_mode") == "additive"
+    shown = config_rules.masked(declared.get("config")) if scope.secrets else declared.get("config")
+    named = {scope.attribute: declared[scope.attribute]} if scope.attribute else {}
+    config = target_config(shown, config_of(live), facts, keep, scope.find, scope.resource)
+    hidden = _hidden(declared, live, keep) if scope.secrets else {}
+    return FrozenMap({**named, "config": config, **hidden})
+
+
+def _hidden(declared: FrozenMap, live: FrozenMap, keep: bool) -> Mapping[str, Value]:
+    """What shall be of secrets: references for whoever sends them, and which of them are set."""
+    wanted, there = declared.get("secret_config") or EMPTY, live.get("secret_keys") or EMPTY
+    secrets = {key: value for key, value in wanted.items() if value is not None}
+    kept = {key: SET for key in there if keep or key in wanted}
+    keys = FrozenMap({**kept, **dict.fromkeys(secrets, SET)})
+    return {
+        "secret_config": FrozenMap(secrets) if secrets else None,
+        "secret_keys": keys if keys or there else None,
+    }
+
+
+def _ours(target: FrozenMap, declared: FrozenMap) -> FrozenMap:
+    said = declared.get("secret_config") or EMPTY
+    there = target.get("secret_keys") or EMPTY
+    keys = {key: value for key, value in there.items() if said.get(key) is not None}
+    return declared_only(target, declared).with_items({"secret_keys": FrozenMap(keys)})
+
+
+def _steps(scope: Scope, change: Change, facts: Facts) -> tuple[Step, ...]:
+    if change.action in SILENT:
+        return ()
+    return _STEPS[change.action](scope, change, facts)
+
+
+def _create(scope: Scope, change: Change, _: Facts) -> tuple[Step, ...]:
+    put, secrets = config_of(change.after), _secrets(change.after)
+    return _send(scope, change, 1, put, (), all_paths(change), secrets)
+
+
+def _update(scope: Scope, change: Change, _: Facts) -> tuple[Step, ...]:
+    paths = paths_below(change, "config", "secret_keys")
+    after = config_of(change.after)
+    changed = [path[1] for path in paths if path[0] == "config"]
+    hidden = [path[1] for path in paths if path[0] == "secret_keys"]
+    kept = (change.after or EMPTY).get("secret_keys") or EMPTY
+    gone = (
+        *(key for key in changed if key not in after),
+        *(key for key in hidden if key not in kept),
+    )
+    put = {key: after[key] for key in changed if key in after}
+    every = _secrets(change.after)
+    secrets = {key: ref for key, ref in every.items() if _raised(change) or key in hidden}
+    return _send(scope, change, 1, put, tuple(sorted(gone)), paths, secrets)
+
+
+def _remove(scope: Scope, change: Change, facts: Facts) -> tuple[Step, ...]:
+    own = {**config_of(change.before), **((change.before or EMPTY).get("secret_keys") or EMPTY)}
+    gone = tuple(key for key in sorted(own) if not untouched(scope.resource, key, facts))
+    return _send(scope, change, 2, EMPTY, gone, all_paths(change))
+
+
+_STEPS: Mapping[Action, Callable[[Scope, Change, Facts], tuple[Step, ...]]] = {
+    Action.CREATE: _create,
+    Action.UPDATE: _update,
+    Action.DELETE: _remove,
+}
+
+
+def _send(
+    scope: Scope,
+    change: Change,
+    part: int,
+    put: Mapping[str, Value],
+    gone: tuple[str, ...],
+    paths: tuple[Path, ...],
+    secrets: Mapping[str, Value] = EMPTY,
+) -> tuple[Step, ...]:
+    """One step, because a request may name a resource only once; none if there is nothing to do."""
+    if not put and not gone and not secrets:
+        return ()
+    key = change.identity.key
+    phase = PHASE if part == 1 else REMOVAL_PHASE
+    request = Request(
+        "IncrementalAlterConfigs", part, phase, 500, MAX_RECORDS, node=scope.node(key)
+    )
+    step = alter_step(
+        change,
+        1,
+        request,
+        put,
+        gone,
+        paths,
+        resource=scope.resource,
+        name=scope.name(key),
+        secrets=secrets,
+    )
+    return (step,)
+
+
+def _secrets(attributes: FrozenMap | None) -> Mapping[str, Value]:
+    return (attributes or EMPTY).get("secret_config") or EMPTY
+
+
+def _raised(change: Change) -> bool:
+    """True if the secrets have to be sent again; an adoption takes those that are there."""
+    version = change.row_after.secret_version
+    return version is not None and version != change.row_before.secret_version and not change.adopts
+
+
+def identity(instance: str, scope: Scope, name: str) -> Identity:
+    """The identity of a resource by its name in requests."""
+    return Identity(instance, scope.kind, name or CLUSTER)
+
+
+# ── what blocks may say ─────────────────────────────────────────────────────────────────
+
+_CONFIG = Attribute(
+    "config",
+    map_of(TEXT),
+    "Configs by name, lists as lists or with commas. One that is set and not in the map is shown "
+    'and removed, unless config_mode is "additive". A null leaves that config as it is.',
+)
+_MODE = Attribute(
+    "config_mode",
+    STRING,
+    "authoritative: config is the whole truth; additive: other configs stay.",
+    default="authoritative",
+    choices=("authoritative", "additive"),
+)
+_SECRETS = (
+    Attribute(
+        "secret_config",
+        map_of(STRING),
+        "Configs whose values a broker never tells, by name: passwords and keys, and those of "
+        "plugins that it does not know.",
+        secret=True,
+    ),
+    Attribute(
+        "secret_config_version",
+        STRING,
+        "Any text; when it changes, secret_config is sent again.",
+    ),
+    Attribute(
+        "secret_keys",
+        map_of(STRING),
+        "The configs with secrets that are set.",
+        computed=True,
+    ),
+)
+
+
+def _type(scope: Scope, doc: str, *attributes: Attribute) -> ResourceType:
+    return ResourceType(
+        name=scope.kind,
+        schema=schema(doc, *attributes),
+        key=partial(_key, scope),
+        canonical=partial(_canonical, scope),
+        target=partial(_target, scope),
+        check=partial(config_rules.check, scope.faults),
+        steps=partial(_steps, scope),
+        import_key=partial(_import_key, scope),
+        ours=_ours,
+        left=left_of("config", "secret_keys"),
+        written=_written,
+    )
+
+
+TYPES: tuple[ResourceType, ...] = (
+    _type(
+        BROKER,
+        "Dynamic configs of one broker, over those of the cluster and of its server.properties. "
+        "The import id is the broker's id.",
+        Attribute("broker_id", NUMBER, "Id of the broker.", required=True, whole=True),
+        replace(_CONFIG, refuses=config_rules.read_only_faults),
+        _MODE,
+        *_SECRETS,
+    ),
+    _type(
+        DEFAULTS,
+        "Dynamic configs that all brokers share, over those of their server.properties. "
+        f'The import id is "{CLUSTER}".',
+        replace(_CONFIG, refuses=config_rules.read_only_faults),
+        _MODE,
+        *_SECRETS,
+    ),
+    _type(
+        GROUP,
+        "Configs of a consumer, share or streams group (KIP-848, KIP-932, KIP-1071), which need "
+        "not exist yet. The import id is the group's name.",
+        Attribute("group", STRING, "Name of the group.", required=True),
+        replace(_CONFIG, required=True),
+        _MODE,
+    ),
+    _type(
+        METRICS,
+        "A subscription to clients' metrics (KIP-714). The import id is its name.",
+        Attribute("name", STRING, "Name of the subscription.", required=True),
+        replace(_CONFIG, required=True),
+        _MODE,
+    ),
+)

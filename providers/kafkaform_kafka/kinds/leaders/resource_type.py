@@ -1,0 +1,77 @@
+"""`kafka_topic_leaders`: who leads the partitions of a topic, as far as a command changes it.
+
+No block declares leaders, and no state records them: brokers change them at any time. But an
+election that somebody asks for is planned, approved, logged and recovered like any other change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafkaform.core.change import Action, Change, Evidence, Request, Step
+from kafkaform.core.resource import Facts, Observed
+from kafkaform.core.schema import NUMBER, STRING, Attribute, map_of, schema
+from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.provider.contract import ResourceType
+
+from ..steps import make_step, paths_below
+
+KIND = "kafka_topic_leaders"
+API = "ElectLeaders"
+MAX_ELECTED = 500
+"""Partitions in one request; a topic with more of them takes several."""
+ELECT = Request(API, 1, 80, 200, MAX_ELECTED)
+"""After the moves: the first replica may be another one then."""
+
+
+def observed_attributes(topic: str, leaders: Mapping[int, int]) -> FrozenMap:
+    """leaders: partition -> broker, -1 if none leads."""
+    named: dict[str, Value] = {str(number): leader for number, leader in leaders.items()}
+    return FrozenMap(topic=topic, leaders=FrozenMap(named))
+
+
+def foreign(attributes: FrozenMap) -> frozenset[tuple[str, ...]]:
+    """Leaders that a change does not name are not its business."""
+    return frozenset(("leaders", number) for number in attributes["leaders"])
+
+
+def _key(attributes: FrozenMap) -> str:
+    name = attributes.get("topic")
+    if not isinstance(name, str) or not name:
+        raise ValueError("leaders are those of a topic")
+    return name
+
+
+def _target(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> FrozenMap:
+    return declared
+
+
+def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
+    paths = paths_below(change, "leaders")
+    if change.action is not Action.UPDATE or not paths:
+        return ()
+    wanted = (change.after or EMPTY)["leaders"]
+    payload: dict[str, Value] = {
+        "name": change.identity.key,
+        "topic_id": change.incarnation,
+        "leaders": FrozenMap({number: wanted[number] for _, number in paths}),
+    }
+    return (
+        make_step(change, 1, ELECT, payload, paths, weight=len(paths), evidence=Evidence.LOCAL),
+    )
+
+
+TYPE = ResourceType(
+    name=KIND,
+    schema=schema(
+        "Who leads the partitions of a topic.",
+        Attribute("topic", STRING, "Name of the topic.", required=True),
+        Attribute("leaders", map_of(NUMBER), "Partition -> the broker that leads it."),
+    ),
+    key=_key,
+    canonical=lambda attributes, _: attributes,
+    target=_target,
+    check=lambda _, __: (),
+    steps=_steps,
+    import_key=lambda text: text,
+)

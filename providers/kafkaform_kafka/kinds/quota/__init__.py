@@ -1,0 +1,1 @@
+"""`kafka_quota`: limits of a user, a client id, both together, or an address."""

@@ -1,0 +1,53 @@
+"""Which quotas `data.kafka_quotas` answers with, and what it tells of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafkaform.core.resource import Observed
+from kafkaform.core.schema import NUMBER, STRING, Type, map_of
+from kafkaform.core.value import FrozenMap, Value
+
+from .levels import CLIENT_ID, USER
+from .resource_type import DEFAULT, IP
+
+FIELDS: Mapping[str, Type] = {
+    "id": STRING,
+    "user": STRING,
+    "client_id": STRING,
+    "ip": STRING,
+    "config": map_of(NUMBER),
+}
+_PARTS = {"user": USER, "client_id": CLIENT_ID, "ip": IP}
+
+
+def fits(entity: Mapping[str, str | None], arguments: FrozenMap) -> bool:
+    """True if the entity has every part that the arguments name, by the name that they give."""
+    kind, name = arguments.get("entity_type"), arguments.get("entity_name")
+    if kind is not None and kind not in entity:
+        return False
+    if name is not None and name not in ([entity[kind]] if kind else entity.values()):
+        return False
+    wanted = {part: arguments.get(attribute) for attribute, part in _PARTS.items()}
+    return all(
+        part in entity and _shown(entity, part) == value
+        for part, value in wanted.items()
+        if value is not None
+    )
+
+
+def listed(item: Observed) -> FrozenMap:
+    """One quota as the answer tells it. A limit that is no number (the broker stores them) never
+    bites, so it is left out."""
+    entity, config = item.attributes["entity"], item.attributes["config"]
+    parts: dict[str, Value] = {name: _shown(entity, part) for name, part in _PARTS.items()}
+    numbers = {key: value for key, value in config.items() if not isinstance(value, str)}
+    return FrozenMap({"id": item.identity.key, **parts, "config": FrozenMap(numbers)})
+
+
+def _shown(entity: Mapping[str, str | None], part: str) -> str | None:
+    """As the block's attribute would name this part; None if the entity has no such part."""
+    if part not in entity:
+        return None
+    name = entity[part]
+    return DEFAULT if name is None else name

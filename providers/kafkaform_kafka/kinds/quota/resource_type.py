@@ -1,0 +1,390 @@
+"""`kafka_quota`: limits of a user, a client id, both together, or an address.
+
+The config is the whole truth: a key that is set and not declared is shown and removed, by the
+protocol's own `remove`. NaN is no removal: the broker would store it (KIP-546), so a value that is
+not a number above zero is refused here. Which level applies to whom is for `quota_levels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from ipaddress import ip_address
+from itertools import product
+from math import isclose
+
+from kafkaform.core.change import Action, Change, Request, Step
+from kafkaform.core.dataclass import dataclass
+from kafkaform.core.diagnostics import Diagnostics, Severity, suggest
+from kafkaform.core.resource import (
+    Coverage,
+    CoverageKind,
+    Depth,
+    Facts,
+    Identity,
+    Observed,
+    Sweep,
+)
+from kafkaform.core.schema import NUMBER, STRING, Attribute, map_of, schema
+from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.provider.contract import ResourceType
+
+from ...protocol import broker_rules, keys
+from ..steps import (
+    MAX_RECORDS,
+    SILENT,
+    all_paths,
+    make_step,
+    paths_below,
+)
+from ..topic.configs import declared_only, left_of
+from .levels import CLIENT_ID, USER, Quotas
+
+KIND = "kafka_quota"
+MUTATION_RATE = "controller_mutation_rate"
+IP = "ip"
+ENTITY_TYPES = (USER, CLIENT_ID, IP)
+"""In the order in which keys name them."""
+
+DEFAULT = "default"
+"""How `user`, `client_id` and `ip` name the default entity, and how an import id may."""
+
+ALTER_QUOTAS = Request("AlterClientQuotas", 1, 40, 500, MAX_RECORDS)
+REMOVE_QUOTAS = Request("AlterClientQuotas", 2, 20, 500, MAX_RECORDS)
+TOLERANCE = 1e-9
+"""Relative: a value travels as a binary fraction, so it comes back almost as it was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaKey:
+    """whole: fractions are refused; most: the largest value that the broker takes; ip: belongs to
+    addresses, else to users and client ids; scope: who counts."""
+
+    name: str
+    unit: str
+    whole: bool = False
+    most: int | None = None
+    ip: bool = False
+    scope: str = "each broker"
+
+
+QUOTA_KEYS: Mapping[str, QuotaKey] = {
+    key.name: key
+    for key in (
+        QuotaKey("producer_byte_rate", "bytes/s", whole=True, most=2**63 - 1),
+        QuotaKey("consumer_byte_rate", "bytes/s", whole=True, most=2**63 - 1),
+        QuotaKey("request_percentage", "% of one thread"),
+        QuotaKey(MUTATION_RATE, "partitions/s", scope="the controller"),
+        QuotaKey("connection_creation_rate", "connections/s", whole=True, most=2**31 - 1, ip=True),
+    )
+}
+"""The five keys as QuotaConfig of Kafka 4.3 types them."""
+
+
+# ── entities ────────────────────────────────────────────────────────────────────────────
+
+_PARTS = {"user": USER, "client_id": CLIENT_ID, "ip": IP}
+"""Attribute that names one part of an entity -> the part."""
+
+
+def entity_of(attributes: FrozenMap) -> FrozenMap:
+    """The entity that a block names: part -> name, None for the default one. Raises ValueError
+    for none, and for a name that no entity can have."""
+    kind, name = attributes.get("entity_type"), attributes.get("entity_name")
+    if name is not None and kind is None:
+        raise ValueError("entity_name needs entity_type: user, client-id or ip")
+    named = {kind: name} if kind is not None else {}
+    for attribute, part in _PARTS.items():
+        value = attributes.get(attribute)
+        if value is not None:
+            named[part] = None if value == DEFAULT else value
+    if not named:
+        raise ValueError("a kafka_quota needs a user, a client_id, an ip, or an entity_type")
+    if "" in named.values():
+        raise ValueError(f'no quota entity is named "": "{DEFAULT}" is the default one')
+    return FrozenMap(named)
+
+
+def key_of(entity: Mapping[str, str | None]) -> str:
+    """The identity key of an entity: `user=ci|client-id=app`; a default part is a bare word."""
+    parts = (part for part in ENTITY_TYPES if part in entity)
+    return keys.join([p if entity[p] is None else f"{p}={entity[p]}" for p in parts])
+
+
+def entity_from(key: str) -> FrozenMap:
+    """The entity of an identity key. Raises ValueError."""
+    entity: dict[str, str | None] = {}
+    for field in keys.split(key):
+        part, named, name = field.partition("=")
+        if part not in ENTITY_TYPES or part in entity or (named and not name):
+            raise ValueError(f"{key!r} names no quota entity")
+        entity[part] = name if named else None
+    if IP in entity and len(entity) > 1:
+        raise ValueError(f"{key!r} names no quota entity: ip stands alone")
+    return FrozenMap(entity)
+
+
+def import_key(text: str) -> str:
+    """The key of an import id: our own, or the Mongey provider's NAME|TYPE. Raises ValueError."""
+    try:
+        return key_of(entity_from(text))
+    except ValueError:
+        name, _, kind = text.rpartition("|")
+        if kind not in ENTITY_TYPES or not name:
+            raise ValueError(
+                "the import id of a kafka_quota is user=NAME, client-id=NAME, ip=NAME, or "
+                "user=NAME|client-id=NAME, where a default part has no =NAME; or NAME|TYPE, or "
+                "entity-default|TYPE"
+            ) from None
+        return key_of({kind: None if name == f"entity-{DEFAULT}" else name})
+
+
+def written(attributes: FrozenMap) -> FrozenMap:
+    """The arguments of a block that declares this quota. Raises ValueError for one that no block
+    can declare."""
+    entity: Mapping[str, str | None] = attributes["entity"]
+    if odd := [key for key, value in attributes["config"].items() if isinstance(value, str)]:
+        raise ValueError(f"{', '.join(odd)} is no number")
+    config: dict[str, Value] = {"config": attributes["config"]}
+    if DEFAULT not in entity.values():
+        return FrozenMap(config | {name: _word(entity, part) for name, part in _PARTS.items()})
+    if len(entity) > 1:
+        raise ValueError(f'"{DEFAULT}" as a name beside another part means the default one')
+    ((part, name),) = entity.items()
+    return FrozenMap(config | {"entity_type": part, "entity_name": name})
+
+
+def _word(entity: Mapping[str, str | None], part: str) -> str | None:
+    return (entity[part] or DEFAULT) if part in entity else None
+
+
+# ── what was read ───────────────────────────────────────────────────────────────────────
+
+
+def exact(value: float | Decimal) -> Value:
+    """A quota's value as an attribute: an exact number, or `Infinity` and `NaN` as text, which the
+    broker stores too."""
+    number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if not number.is_finite():
+        return str(number)
+    return int(number) if number == number.to_integral_value() else number
+
+
+def observed(
+    instance: str, entity: Mapping[str, str | None], values: Mapping[str, float | Decimal]
+) -> Observed:
+    """One entity with what is set on it."""
+    config = FrozenMap({key: exact(value) for key, value in values.items()})
+    attributes = FrozenMap({"entity": FrozenMap(entity), "config": config})
+    return Observed(Identity(instance, KIND, key_of(entity)), attributes)
+
+
+def listing(
+    instance: str,
+    depth: Depth,
+    rows: Iterable[tuple[Mapping[str, str | None], Mapping[str, float | Decimal]]],
+) -> Sweep:
+    """All quotas of a cluster. rows: entity and values. Who may see one sees all of them."""
+    items = tuple(observed(instance, entity, values) for entity, values in rows)
+    return Sweep(KIND, depth, items, Coverage(CoverageKind.COMPLETE))
+
+
+def quotas_of(sweep: Sweep) -> Quotas:
+    """The listing by entity."""
+    return {
+        item.attributes["entity"]: {
+            key: Decimal(value) for key, value in item.attributes["config"].items()
+        }
+        for item in sweep.items
+    }
+
+
+# ── the type ────────────────────────────────────────────────────────────────────────────
+
+
+def _key(attributes: FrozenMap) -> str:
+    known = attributes.get("entity")
+    return key_of(known if isinstance(known, FrozenMap) else entity_of(attributes))
+
+
+def _config(attributes: FrozenMap | None) -> FrozenMap:
+    return FrozenMap((attributes or EMPTY).get("config") or EMPTY)
+
+
+def _target(declared: FrozenMap, seen: Observed | None, _: Facts, keep: bool) -> FrozenMap:
+    wanted, live = _config(declared), _config(seen.attributes if seen else None)
+    stays = {key for key in live if keep or key in wanted}
+    config = {key: live[key] for key in stays if wanted.get(key) is None}
+    for key, value in wanted.items():
+        if value is not None:
+            config[key] = live[key] if _same(live.get(key), value) else value
+    return FrozenMap({"entity": entity_of(declared), "config": FrozenMap(config)})
+
+
+def _same(one: Value, other: Value) -> bool:
+    if isinstance(one, int | Decimal) and isinstance(other, int | Decimal):
+        return isclose(float(one), float(other), rel_tol=TOLERANCE)
+    return False
+
+
+def _check(change: Change, _: Facts) -> Diagnostics:
+    if change.action not in (Action.CREATE, Action.UPDATE) or change.after is None:
+        return ()
+    config, entity = _config(change.after), change.after["entity"]
+    changed = [item.path[1] for item in change.paths if item.path[0] == "config"]
+    written = {key: config[key] for key in changed if key in config}
+    faults = [fault for key, value in written.items() for fault in _faults(key, value, entity)]
+    if not config:
+        faults.append(("config is empty", "set at least one limit, or remove the block"))
+    return (
+        *broker_rules.diagnose(change, faults),
+        *broker_rules.diagnose(change, _address_warnings(entity), Severity.WARNING),
+        *broker_rules.diagnose(
+            change, broker_rules.plain_name_faults(entity.get(USER) or ""), Severity.WARNING
+        ),
+    )
+
+
+def _faults(key: str, value: Value, entity: FrozenMap) -> broker_rules.Faults:
+    known = QUOTA_KEYS.get(key)
+    if known is None:
+        names = [name for name, item in QUOTA_KEYS.items() if item.ip == (IP in entity)]
+        advice = suggest(key, QUOTA_KEYS) or f"there are {', '.join(names)}"
+        yield f"there is no quota {key}", advice
+        return
+    if known.ip != (IP in entity):
+        whom = "an ip" if known.ip else "users and client ids"
+        yield f"{key} is a limit of {whom}", f"declare it in a kafka_quota of {whom}"
+        return
+    number = value if isinstance(value, int | Decimal) else None
+    if number is None or not Decimal(number).is_finite() or number <= 0:
+        yield (
+            f"{key} = {value}: a limit is a number above 0",
+            f"to lift the limit, leave {key} out of config; the plan then removes it",
+        )
+        return
+    if known.whole and number != int(number):
+        yield f"{key} = {value} is not a whole number", f"write {key} in whole {known.unit}"
+    if known.most is not None and number > known.most:
+        yield f"{key} = {value} is more than the broker takes", f"write at most {known.most}"
+
+
+def _limit_faults(config: FrozenMap) -> broker_rules.Faults:
+    """What no entity can have: only its block knows which kind it is."""
+    for key, value in config.items():
+        known = QUOTA_KEYS.get(key)
+        if value is not None:
+            yield from _faults(key, value, FrozenMap({IP: None}) if known and known.ip else EMPTY)
+
+
+def _no_address(name: str) -> broker_rules.Faults:
+    """What looks like an address and is none; any other text may be the name of a host."""
+    try:
+        ip_address(name)
+    except ValueError:
+        if name and set(name) <= _OF_ADDRESSES:
+            yield f'"{name}" is not an IP address', "write four numbers from 0 to 255, as 192.0.2.7"
+
+
+def _address_warnings(entity: FrozenMap) -> broker_rules.Faults:
+    name = entity.get(IP)
+    try:
+        ip_address(name or "::")
+    except ValueError:
+        yield (
+            f"{name} is not an address: each broker looks it up when it learns of the quota, and "
+            "never again",
+            "write the address",
+        )
+
+
+def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
+    if change.action in SILENT:
+        return ()
+    if change.action is Action.DELETE:
+        gone = tuple(sorted(_config(change.before)))
+        return (_alter(change, REMOVE_QUOTAS, EMPTY, gone, all_paths(change)),)
+    paths = all_paths(change) if change.action is Action.CREATE else paths_below(change, "config")
+    if not paths:
+        return ()
+    before, after = _config(change.before), _config(change.after)
+    put = {key: value for key, value in after.items() if before.get(key) != value}
+    gone = tuple(sorted(before.keys() - after.keys()))
+    return (_alter(change, ALTER_QUOTAS, FrozenMap(put), gone, paths),)
+
+
+def _alter(
+    change: Change,
+    request: Request,
+    put: FrozenMap,
+    gone: tuple[str, ...],
+    paths: tuple[tuple[str, ...], ...],
+) -> Step:
+    payload: dict[str, Value] = {
+        "entity": entity_from(change.identity.key),
+        "set": put,
+        "remove": gone,
+    }
+    return make_step(change, 1, request, payload, paths, weight=max(1, len(put) + len(gone)))
+
+
+def callback_warnings(changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
+    """One warning if quotas are written that the cluster does not go by."""
+    callback = facts.values.get("quota_callback")
+    mine = any(change.identity.kind == KIND and change.effective for change in changes)
+    if not callback or not mine:
+        return ()
+    return (
+        f"the brokers have client.quota.callback.class = {callback}: it decides who is limited, "
+        "and the quotas of this plan may mean nothing to it",
+    )
+
+
+_OF_ADDRESSES = frozenset("0123456789.:")
+
+ENTITY = (
+    Attribute("entity_type", STRING, "Kind of entity_name.", choices=(CLIENT_ID, USER, IP)),
+    Attribute(
+        "entity_name",
+        STRING,
+        'Name of the entity, taken as it is: also the name "default". Left out: the default of '
+        "its kind.",
+    ),
+    Attribute("user", STRING, "A user, or default."),
+    Attribute("client_id", STRING, "A client id, or default."),
+    Attribute("ip", STRING, "An address, or default.", refuses=_no_address),
+)
+CONFLICTS = (
+    *product(("entity_type", "entity_name"), ("user", "client_id", "ip")),
+    ("ip", "user"),
+    ("ip", "client_id"),
+)
+
+TYPE = ResourceType(
+    name=KIND,
+    schema=schema(
+        "Limits of a user, a client, both together, or an address: entity_type with entity_name, "
+        "or user and client_id, or ip. The import id is the key that plans show, such as "
+        "user=ci|client-id=app, where a default part has no =NAME; or entity_name|entity_type, "
+        "or entity-default|entity_type.",
+        *ENTITY,
+        Attribute(
+            "config",
+            map_of(NUMBER),
+            "Limits by name: producer_byte_rate, consumer_byte_rate, request_percentage, "
+            "controller_mutation_rate; for an ip connection_creation_rate. A live limit that is "
+            "not in the map is shown and removed. A null leaves that limit as it is.",
+            refuses=_limit_faults,
+        ),
+        conflicts=CONFLICTS,
+    ),
+    key=_key,
+    canonical=lambda attributes, _: attributes,
+    target=_target,
+    check=_check,
+    steps=_steps,
+    import_key=import_key,
+    ours=declared_only,
+    left=left_of("config"),
+    written=written,
+)

@@ -1,0 +1,1 @@
+"""`kafka_topic`: topics, their configs, and the moves of their replicas."""

@@ -1,0 +1,229 @@
+"""Topic configs: whose overrides they are, and the requests that set and remove them.
+
+`kafka_topic_config` holds the overrides of a topic that is declared elsewhere. It is there when
+the topic has overrides of its own and gone when it has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
+from kafkaform.core.diagnostics import Diagnostics, Severity
+from kafkaform.core.resource import Facts, Observed
+from kafkaform.core.schema import STRING, TEXT, Attribute, map_of, schema
+from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.provider.contract import ResourceType
+
+from ...protocol import broker_rules
+from ...protocol.config_keys import IRREMOVABLE, THROTTLES, TOPIC_KEYS
+from ...protocol.config_values import Lookup, config_map
+from ..steps import (
+    MAX_RECORDS,
+    SILENT,
+    all_paths,
+    make_step,
+    paths_below,
+)
+
+KIND = "kafka_topic_config"
+ALTER_CONFIGS = Request("IncrementalAlterConfigs", 1, 31, 500, MAX_RECORDS)
+REMOVE_CONFIGS = Request("IncrementalAlterConfigs", 2, 40, 500, MAX_RECORDS)
+
+
+def untouched(resource: str, key: str, facts: Facts) -> bool:
+    """True for a config that others own unless it is declared: a throttle of replication, and what
+    this cluster would refuse to remove. resource: as requests call it."""
+    locked = IRREMOVABLE.get(resource, ()) if facts.values.get("elr") else ()
+    return key in THROTTLES.get(resource, ()) or key in locked
+
+
+def foreign(resource: str, keys: Iterable[str], facts: Facts) -> frozenset[Path]:
+    """See `Observed.foreign`: the paths of these configs that others own."""
+    return frozenset(("config", key) for key in keys if untouched(resource, key, facts))
+
+
+def target_config(
+    declared: Mapping[str, Value] | None,
+    live: Mapping[str, Value],
+    facts: Facts,
+    keep: bool,
+    find: Lookup = TOPIC_KEYS.get,
+    resource: str = "topic",
+) -> FrozenMap:
+    """An object's own configs as they shall be. declared: None is an empty map; a key with the
+    value None is left as it is; keep: live ones that are not declared stay; find, resource: what
+    is known of a config and whose it is, a topic's unless told otherwise."""
+    wanted = config_map(declared, find)
+    kept = {
+        key: value
+        for key, value in live.items()
+        if wanted.get(key) is None and (keep or key in wanted or untouched(resource, key, facts))
+    }
+    return FrozenMap({**kept, **{key: value for key, value in wanted.items() if value is not None}})
+
+
+def declared_only(target: FrozenMap, declared: FrozenMap) -> FrozenMap:
+    """A target without the overrides that a block keeps and does not set."""
+    said = declared.get("config") or EMPTY
+    config = {k: v for k, v in config_of(target).items() if said.get(k) is not None}
+    return target.with_items({"config": FrozenMap(config)})
+
+
+def left_of(*names: str) -> Callable[[FrozenMap, FrozenMap], FrozenMap | None]:
+    """See `ResourceType.left`: of these maps only recorded keys go. names: the attributes."""
+
+    def left(live: FrozenMap, recorded: FrozenMap) -> FrozenMap | None:
+        rest = {
+            name: FrozenMap({k: v for k, v in live[name].items() if k not in _map(recorded, name)})
+            for name in names
+            if live.get(name)
+        }
+        return live.with_items(rest) if any(rest.values()) else None
+
+    return left
+
+
+def _map(attributes: FrozenMap, name: str) -> FrozenMap:
+    return FrozenMap(attributes.get(name) or EMPTY)
+
+
+def config_of(attributes: FrozenMap | None) -> FrozenMap:
+    """The config map of an object's attributes; empty if there is none."""
+    return FrozenMap((attributes or EMPTY).get("config") or EMPTY)
+
+
+def alter_step(
+    change: Change,
+    number: int,
+    request: Request,
+    put: Mapping[str, Value],
+    gone: tuple[str, ...],
+    paths: tuple[Path, ...],
+    *,
+    resource: str = "topic",
+    name: str | None = None,
+    secrets: Mapping[str, Value] = EMPTY,
+) -> Step:
+    """The step that sets `put` and `secrets` and removes `gone`, all or none of it. resource, name:
+    as the request has them, the change's topic unless told otherwise.
+
+    With secrets there is no dry run, since they are not known yet, and no second try: whether the
+    first one worked cannot be read back.
+    """
+    payload: dict[str, Value] = {
+        "resource": resource,
+        "name": change.identity.key if name is None else name,
+        "set": FrozenMap(put),
+        "delete": gone,
+        **({"secrets": FrozenMap(secrets)} if secrets else {}),
+    }
+    return make_step(
+        change,
+        number,
+        request,
+        payload,
+        paths,
+        weight=max(1, len(put) + len(gone) + len(secrets)),
+        repeat=Repeat.NEVER if secrets else Repeat.SAFE,
+        evidence=Evidence.LOCAL if secrets else Evidence.REMOTE,
+    )
+
+
+def update_step(change: Change, number: int) -> Step | None:
+    """The step for the config paths of an update, or None if it has none."""
+    paths = paths_below(change, "config")
+    if not paths:
+        return None
+    before, after = config_of(change.before), config_of(change.after)
+    keys = [key for key in {**before, **after} if ("config", key) in paths or ("config",) in paths]
+    put = {key: after[key] for key in keys if key in after}
+    gone = tuple(sorted(key for key in keys if key not in after))
+    return alter_step(change, number, ALTER_CONFIGS, put, gone, paths)
+
+
+def _key(attributes: FrozenMap) -> str:
+    topic = attributes.get("topic")
+    if not isinstance(topic, str) or not topic:
+        raise ValueError("a kafka_topic_config needs the name of its topic")
+    return topic
+
+
+def _import_key(text: str) -> str:
+    if not text:
+        raise ValueError("the import id of a kafka_topic_config is the name of its topic")
+    return text
+
+
+def _canonical(attributes: FrozenMap, _: Facts) -> FrozenMap:
+    return attributes.with_items({"config": config_map(attributes.get("config"))})
+
+
+def _target(declared: FrozenMap, observed: Observed | None, facts: Facts, keep: bool) -> FrozenMap:
+    live = config_of(observed.attributes if observed else None)
+    config = target_config(declared.get("config"), live, facts, keep)
+    return FrozenMap({"topic": declared["topic"], "config": config})
+
+
+def _check(change: Change, _: Facts) -> Diagnostics:
+    if change.action not in (Action.CREATE, Action.UPDATE):
+        return ()
+    name = change.identity.key
+    faults = [
+        *broker_rules.name_faults(name),
+        *broker_rules.config_faults(broker_rules.changed_configs(change)),
+    ]
+    if not config_of(change.after):
+        faults.append(("config is empty", "name at least one config, or remove the block"))
+    warnings = broker_rules.internal_warnings(name)
+    return (
+        *broker_rules.diagnose(change, faults),
+        *broker_rules.diagnose(change, warnings, Severity.WARNING),
+    )
+
+
+def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
+    if change.action in SILENT:
+        return ()
+    if change.action is Action.DELETE:
+        return _removal(change, facts)
+    if change.action is Action.CREATE:
+        put = config_of(change.after)
+        return (alter_step(change, 1, ALTER_CONFIGS, put, (), all_paths(change)),)
+    step = update_step(change, 1)
+    return () if step is None else (step,)
+
+
+def _removal(change: Change, facts: Facts) -> tuple[Step, ...]:
+    gone = tuple(
+        key for key in sorted(config_of(change.before)) if not untouched("topic", key, facts)
+    )
+    if not gone:
+        return ()
+    return (alter_step(change, 1, REMOVE_CONFIGS, EMPTY, gone, all_paths(change)),)
+
+
+TYPE = ResourceType(
+    name=KIND,
+    schema=schema(
+        "Config overrides of a topic that is created elsewhere. The map is authoritative: an "
+        "override of the topic that is not in it is shown and removed.",
+        Attribute("topic", STRING, "Name of the topic.", required=True),
+        Attribute(
+            "config",
+            map_of(TEXT),
+            "Topic configs by name, lists as lists or with commas. A null leaves that config as it "
+            "is.",
+            required=True,
+            refuses=broker_rules.misspelt_faults,
+        ),
+    ),
+    key=_key,
+    canonical=_canonical,
+    target=_target,
+    check=_check,
+    steps=_steps,
+    import_key=_import_key,
+    ours=declared_only,
+    left=left_of("config"),
+)

@@ -1,0 +1,200 @@
+"""Moves of a topic's replicas: what a change of `replication_factor` or `replica_assignment`
+asks of AlterPartitionReassignments, and what is to be said about it beforehand.
+
+A move is shown and approved replica by replica, started by its step and left to go on; it is
+throttled only if the provider block says so. A topic whose block says neither how many replicas
+it has nor where they are is never moved, not even off a broker that is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kafkaform.core.change import Change, Evidence, Repeat, Request, Step
+from kafkaform.core.dataclass import replace
+from kafkaform.core.resource import Facts
+from kafkaform.core.value import EMPTY, FrozenMap, Value
+
+from ...protocol import broker_rules
+from ...protocol.config_values import integer
+from ..steps import make_step, paths_below
+from . import placement
+from .configs import config_of
+
+MAX_MOVED = 500
+"""Partitions in one request; a topic with more of them takes several."""
+REASSIGN = Request("AlterPartitionReassignments", 1, 70, 200, MAX_MOVED)
+MOVED_PATHS = ("replication_factor", "replica_assignment")
+
+
+def target(live: FrozenMap, factor: Value, partitions: Value, facts: Facts) -> Value:
+    """Where the replicas go for this replication factor; None if all stay where they are, or if
+    there cannot be so many (the rules then say why)."""
+    rows: Sequence[Sequence[int]] | None = live.get("replica_assignment")
+    if not rows or not isinstance(factor, int) or all(len(row) == factor for row in rows):
+        return None
+    if not 1 <= factor <= len(facts.nodes):
+        return None
+    count = partitions if isinstance(partitions, int) else 0
+    return placement.target(rows, factor, max(count, len(rows)), placement.live_racks(facts))
+
+
+def moved(change: Change, facts: Facts) -> Mapping[int, placement.Replicas]:
+    """partition -> its new replicas; nothing unless the change says where replicas go."""
+    if not paths_below(change, "replica_assignment"):
+        return {}
+    return placement.moved(_start(change, facts), _rows(change.after))
+
+
+def created_rows(change: Change, facts: Facts) -> Value:
+    """The replicas of the partitions that the change adds; None leaves the choice to Kafka."""
+    if not _rows(change.after):
+        return None
+    return tuple(_start(change, facts)[len(_rows(change.before)) :])
+
+
+def _start(change: Change, facts: Facts) -> placement.Assignment:
+    """Where the replicas are when the move starts, those of added partitions too."""
+    before, after = _rows(change.before), _rows(change.after)
+    new = after[len(before) :]
+    if before and any(len(row) != len(before[0]) for row in new):
+        new = placement.created(new, len(before[0]), placement.live_racks(facts))
+    return tuple(tuple(row) for row in (*before, *new))
+
+
+def move_step(change: Change, number: int, facts: Facts, growth: Step | None) -> Step | None:
+    """The request that starts the move. growth: the step that adds partitions, which comes
+    first."""
+    rows = moved(change, facts)
+    if not rows:
+        return None
+    name, after = change.identity.key, _rows(change.after)
+    payload: dict[str, Value] = {
+        "name": name,
+        "replicas": FrozenMap({str(n): tuple(row) for n, row in sorted(rows.items())}),
+        "ticket": str(placement.move_ticket(name, change.incarnation, after)),
+    }
+    throttle = _throttle(change, rows, facts)
+    step = make_step(
+        change,
+        number,
+        REASSIGN,
+        payload if throttle is None else {**payload, "throttle": str(throttle)},
+        paths_below(change, *MOVED_PATHS),
+        weight=len(rows),
+        repeat=Repeat.NEVER,
+        evidence=Evidence.LOCAL,
+    )
+    return replace(
+        step,
+        after=() if growth is None else (growth.id,),
+        owes=None if throttle is None else str(throttle),
+    )
+
+
+def _throttle(
+    change: Change, rows: Mapping[int, placement.Replicas], facts: Facts
+) -> placement.ThrottleTicket | None:
+    """The throttle of a move that copies data; one that only removes or reorders needs none."""
+    rate, start = facts.values.get("reassignment_throttle"), _start(change, facts)
+    if not isinstance(rate, int):
+        return None
+    old = {n: start[n] for n in rows}
+    if all(set(row) <= set(old[n]) for n, row in rows.items()):
+        return None
+    involved = placement.brokers(rows.values(), old.values())
+    return placement.ThrottleTicket(change.identity.key, change.incarnation or "", rate, involved)
+
+
+# ── what is said beforehand ─────────────────────────────────────────────────────────────
+
+
+def faults(change: Change, facts: Facts) -> broker_rules.Faults:
+    """Why this move cannot be made."""
+    before, after = change.before or EMPTY, change.after or EMPTY
+    old, new = before.get("replication_factor"), after.get("replication_factor")
+    if isinstance(new, int) and old != new:
+        impossible = tuple(broker_rules.count_faults(None, new, facts))
+        yield from impossible
+        if not impossible and any(len(row) != new for row in _rows(after) or ((),)):
+            yield (
+                f"replication_factor would go from {old} to {new}, but replica_assignment is "
+                "ignored or the live brokers are not known, so nothing says where replicas go",
+                "ignore both or neither, or give replica_assignment",
+            )
+    if paths_below(change, "replica_assignment"):
+        yield from broker_rules.assignment_faults(_rows(after), replace(facts, nodes=()))
+        yield from _dead_faults(change, facts)
+
+
+def _dead_faults(change: Change, facts: Facts) -> broker_rules.Faults:
+    start = _start(change, facts)
+    for number, row in moved(change, facts).items():
+        gone = [str(b) for b in row if b not in start[number] and str(b) not in facts.nodes]
+        if facts.nodes and gone:
+            yield (
+                f"partition {number} would get replicas on brokers that are not live: "
+                f"{', '.join(gone)}",
+                f"the live brokers are {', '.join(facts.nodes)}",
+            )
+
+
+def warnings(change: Change, facts: Facts) -> broker_rules.Faults:
+    """What is to be known of this move before it is approved."""
+    rows = moved(change, facts)
+    if not rows:
+        return
+    yield _summary(rows, _start(change, facts)), "look at the replicas that the plan shows"
+    yield from _dead_warnings(change, facts)
+    yield from _in_sync_warnings(change)
+
+
+def _summary(rows: Mapping[int, placement.Replicas], start: placement.Assignment) -> str:
+    added = sum(len(set(row) - set(start[n])) for n, row in rows.items())
+    gone = sum(len(set(start[n]) - set(row)) for n, row in rows.items())
+    partitions = f"{len(rows)} partition{'s' if len(rows) > 1 else ''}"
+    if not added and not gone:
+        return f"another preferred leader for {partitions}; no data is copied"
+    copied = f"{added} replica{'s are' if added > 1 else ' is'} copied" if added else ""
+    lost = f"{gone} removed" if gone else ""
+    parts = " and ".join(filter(None, (copied, lost)))
+    return f"moves {partitions}: {parts}. The apply starts it and does not wait"
+
+
+def _dead_warnings(change: Change, facts: Facts) -> Iterator[tuple[str, str]]:
+    dead = placement.dead(_rows(change.before), facts) if facts.nodes else ()
+    if dead:
+        kept = placement.dead(_rows(change.after), facts)
+        gone = [str(b) for b in dead if b not in kept]
+        stays = f"; replicas stay on {', '.join(map(str, kept))}" if kept else ""
+        leaves = f"; all replicas leave {', '.join(gone)}" if gone else ""
+        yield (
+            f"broker{'s' if len(dead) > 1 else ''} {', '.join(map(str, dead))} of this topic "
+            f"{'are' if len(dead) > 1 else 'is'} not live{stays}{leaves}",
+            "replica_assignment moves replicas off a broker that will not come back",
+        )
+
+
+def _in_sync_warnings(change: Change) -> Iterator[tuple[str, str]]:
+    """The configs are written before the move has ended."""
+    least = integer(str(config_of(change.after).get("min.insync.replicas") or ""))
+    old = (change.before or EMPTY).get("replication_factor")
+    new = (change.after or EMPTY).get("replication_factor")
+    if least is None or not isinstance(old, int) or not isinstance(new, int):
+        return
+    if new < least <= old:
+        yield (
+            f"min.insync.replicas is {least}, but there will be only {new} replicas: producers "
+            "with acks=all will be refused",
+            "lower min.insync.replicas too",
+        )
+    elif old < least <= new and ("config", "min.insync.replicas") in paths_below(change, "config"):
+        yield (
+            f"min.insync.replicas becomes {least} at once, and {new} replicas are there only when "
+            "the move has ended: until then producers with acks=all can be refused",
+            "raise the replication factor first and min.insync.replicas with a later change",
+        )
+
+
+def _rows(attributes: FrozenMap | None) -> Sequence[Sequence[int]]:
+    return (attributes or EMPTY).get("replica_assignment") or ()

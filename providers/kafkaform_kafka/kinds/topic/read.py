@@ -1,0 +1,350 @@
+"""Topics as the cluster shows them, read in a handful of requests.
+
+The all-topics listing leaves out what we may not describe without a word, so it never proves an
+absence; asked by name, the broker says error 29 for hidden and for missing topics alike, and 3
+only to those who could have seen the topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+from kafkaform.core.dataclass import replace
+from kafkaform.core.resource import (
+    Absent,
+    Coverage,
+    CoverageKind,
+    Depth,
+    Facts,
+    Failed,
+    Fault,
+    Hidden,
+    Identity,
+    Observed,
+    Reading,
+    Sweep,
+)
+from kafkaform.core.value import EMPTY, FrozenMap, Value
+
+from ...cluster.context import Context
+from ...cluster.exchange import attempt
+from ...protocol.config_keys import BROKER_TIMES, TOPIC_KEYS
+from ...protocol.config_values import config_value
+from ...protocol.faults import code_name, fault_of, right_for
+from ...wire.answers import Answer, Entry
+from ...wire.client import Unsupported
+from ...wire.configs import describe_configs
+from ...wire.fast_decoding import describe_own
+from ...wire.topics import TopicRow, list_topics
+from . import configs
+from . import resource_type as topics
+from .read_placement import (
+    Moves,
+    Placed,
+    list_moves,
+    placed,
+    progress,
+)
+
+NAMES_AT_ONCE = 2_000
+CONFIGS_AT_ONCE = 250
+IN_FLIGHT = 4
+OWN = 1
+"""The source of a topic's own override; `is_default` is no test for it."""
+
+UNKNOWN_TOPIC = 3
+_HIDDEN = 29
+_ILLEGAL_NAME = 17
+"""No topic can have such a name, which proves its absence; the rules then say what is wrong."""
+_VISIBLE = Coverage(CoverageKind.VISIBLE_ONLY)
+
+T = TypeVar("T")
+ConfigAnswers = Mapping[str, Answer | Fault]
+
+
+def sweep_topics(context: Context, depth: Depth) -> Sweep:
+    """All topics that we may see, in one Metadata request, with their configs if asked."""
+    moves = list_moves(context) if depth is Depth.FULL else {}
+    rows = attempt("Metadata", lambda: list_topics(context.wire, None, context.timeout))
+    if isinstance(rows, Fault):
+        return Sweep(topics.KIND, depth, (), Coverage(CoverageKind.FAILED, rows))
+    seen = [row for row in rows if row.code == 0]
+    if depth is Depth.NAMES:
+        items = tuple(_named(_identity(context, row.name), row) for row in seen)
+        return Sweep(topics.KIND, depth, items, _VISIBLE)
+    wanted = {_identity(context, row.name): row for row in seen}
+    readings = _with_configs(context, wanted, moves, None)
+    items = tuple(item for item in readings.values() if isinstance(item, Observed))
+    return Sweep(topics.KIND, depth, items, _coverage(readings.values()))
+
+
+def _coverage(readings: Iterable[Reading]) -> Coverage:
+    """A topic that somebody deleted during the listing does not make the listing a failure."""
+    faults = (item.fault for item in readings if isinstance(item, Failed))
+    fault = next((fault for fault in faults if fault.code != code_name(UNKNOWN_TOPIC)), None)
+    return _VISIBLE if fault is None else Coverage(CoverageKind.FAILED, fault)
+
+
+def read_topics(
+    context: Context, ids: Sequence[Identity], node: str | None
+) -> Mapping[Identity, Reading]:
+    """These topics whole. node: the broker whose view is wanted, None for any.
+
+    Moves are listed first: one that ends meanwhile still counts as moving, while one that was
+    seen by Metadata alone would look like another number of replicas."""
+    moves = list_moves(context, node)
+    rows, readings = topic_rows(context, ids, node)
+    return {**readings, **_with_configs(context, rows, moves, node)}
+
+
+def sweep_topic_configs(context: Context, depth: Depth) -> Sweep:
+    """Nothing: overrides belong to their `kafka_topic` unless a block says otherwise, so they
+    are only ever read by name."""
+    return Sweep(configs.KIND, depth, (), _VISIBLE)
+
+
+def read_topic_configs(
+    context: Context, ids: Sequence[Identity], node: str | None
+) -> Mapping[Identity, Reading]:
+    """The overrides of these topics; a topic without overrides of its own has no object."""
+    answers = _configs(context, [identity.key for identity in ids], node)
+    fallbacks = _fallbacks(context, answers, node)
+    return {
+        identity: _topic_config(context, identity, answers[identity.key], fallbacks)
+        for identity in ids
+    }
+
+
+def _identity(context: Context, name: str) -> Identity:
+    return Identity(context.instance, topics.KIND, name)
+
+
+def topic_rows(
+    context: Context, ids: Sequence[Identity], node: str | None
+) -> tuple[Mapping[Identity, TopicRow], Mapping[Identity, Reading]]:
+    """The topics that are there, and the readings of those that are not, or not to be seen."""
+    rows: dict[Identity, TopicRow] = {}
+    readings: dict[Identity, Reading] = {}
+    for chunk in _chunks(ids, NAMES_AT_ONCE):
+        names = [identity.key for identity in chunk]
+        answer = attempt(
+            "Metadata",
+            partial(list_topics, context.wire, names, context.timeout, node=node),
+            node,
+        )
+        if isinstance(answer, Fault):
+            readings.update({identity: Failed(identity, answer) for identity in chunk})
+            continue
+        by_name = {row.name: row for row in answer}
+        for identity in chunk:
+            row = by_name.get(identity.key, TopicRow(identity.key, -1))
+            if row.code == 0:
+                rows[identity] = row
+            else:
+                readings[identity] = _unseen(identity, "Metadata", row.code, None, node)
+    return rows, readings
+
+
+def _unseen(
+    identity: Identity, api: str, code: int, message: str | None, node: str | None
+) -> Reading:
+    if code in (UNKNOWN_TOPIC, _ILLEGAL_NAME):
+        return Absent(identity)
+    if code == _HIDDEN:
+        return Hidden(identity, right_for(api, identity.key))
+    return Failed(identity, fault_of(api, code, identity.key, message, node or ""))
+
+
+def _with_configs(
+    context: Context, rows: Mapping[Identity, TopicRow], moves: Moves | Fault, node: str | None
+) -> Mapping[Identity, Reading]:
+    answers = _configs(context, [identity.key for identity in rows], node)
+    fallbacks = _fallbacks(context, answers, node)
+    where = {identity: placed(row, moves) for identity, row in rows.items()}
+    far = _how_far(context, rows, moves) if node is None else {}
+    return {
+        identity: _moving(
+            _whole(identity, row, answers[identity.key], fallbacks, node),
+            where[identity],
+            far.get(row.name),
+        )
+        for identity, row in rows.items()
+    }
+
+
+def _how_far(
+    context: Context, rows: Mapping[Identity, TopicRow], moves: Moves | Fault
+) -> Mapping[str, str]:
+    if isinstance(moves, Fault):
+        return {}
+    names = {row.name for row in rows.values()}
+    return progress(context, {name: mine for name, mine in moves.items() if name in names})
+
+
+def _moving(reading: Reading, where: Placed, far: str | None) -> Reading:
+    """The reading with its replicas where they stand, and where the move that runs takes them."""
+    if not isinstance(reading, Observed):
+        return reading
+    stands = {"replication_factor": len(where.replicas[0])} if where.replicas else {}
+    more = {**where.details, **({"progress": far} if far else {})}
+    return replace(
+        reading,
+        attributes=reading.attributes.with_items({**stands, "replica_assignment": where.replicas}),
+        moving=where.moving,
+        ticket=where.ticket,
+        details=reading.details.with_items(more),
+    )
+
+
+def _whole(
+    identity: Identity,
+    row: TopicRow,
+    answer: Answer | Fault,
+    fallbacks: FrozenMap,
+    node: str | None,
+) -> Reading:
+    if isinstance(answer, Fault):
+        return Failed(identity, answer)
+    if answer.code == _HIDDEN:
+        return Hidden(identity, right_for("DescribeConfigs", identity.key))
+    if answer.code:
+        # Also code 3: this topic was seen a moment ago, so it is no proof that it is gone.
+        return Failed(
+            identity,
+            fault_of("DescribeConfigs", answer.code, identity.key, answer.message, node or ""),
+        )
+    named, config = _named(identity, row), _own(answer)
+    return Observed(
+        identity,
+        named.attributes.with_items({"config": config}),
+        named.incarnation,
+        fallbacks=_below(config, fallbacks),
+        details=named.details,
+    )
+
+
+def _named(identity: Identity, row: TopicRow) -> Observed:
+    """A topic as the listing alone shows it."""
+    return Observed(
+        identity,
+        FrozenMap(
+            {
+                "name": row.name,
+                "partitions": len(row.replicas),
+                "replication_factor": len(row.replicas[0]) if row.replicas else 0,
+            }
+        ),
+        row.topic_id,
+        details=FrozenMap(internal=row.internal, leaderless=row.leaderless, topic_id=row.topic_id),
+    )
+
+
+def _topic_config(
+    context: Context, identity: Identity, answer: Answer | Fault, fallbacks: FrozenMap
+) -> Reading:
+    if isinstance(answer, Fault):
+        return Failed(identity, answer)
+    if answer.code:
+        return _unseen(identity, "DescribeConfigs", answer.code, answer.message, None)
+    config = _own(answer)
+    others = configs.foreign("topic", config, context.facts)
+    if not config:
+        return Absent(identity)
+    attributes = FrozenMap({"topic": identity.key, "config": config})
+    seen = Observed(identity, attributes, fallbacks=_below(config, fallbacks), foreign=others)
+    return Absent(identity, seen) if len(others) == len(config) else seen
+
+
+def _own(answer: Answer) -> FrozenMap:
+    """The topic's own overrides, canonical."""
+    return FrozenMap(
+        {
+            entry.name: config_value(entry.name, entry.value)
+            for entry in answer.configs or ()
+            if entry.source == OWN
+        }
+    )
+
+
+def _below(config: FrozenMap, fallbacks: FrozenMap) -> FrozenMap:
+    return FrozenMap({f"config.{key}": fallbacks[key] for key in config if key in fallbacks})
+
+
+def _configs(context: Context, names: Sequence[str], node: str | None) -> ConfigAnswers:
+    """The configs of each topic, or why they could not be read."""
+    found: dict[str, Answer | Fault] = {}
+    with ThreadPoolExecutor(IN_FLIGHT, "describe-configs") as pool:
+        chunks = _chunks(list(dict.fromkeys(names)), CONFIGS_AT_ONCE)
+        for answers in pool.map(partial(_some_configs, context, node), chunks):
+            found.update(answers)
+    return found
+
+
+def _some_configs(context: Context, node: str | None, names: Sequence[str]) -> ConfigAnswers:
+    answers = attempt("DescribeConfigs", lambda: _describe_own(context, names, node), node)
+    if isinstance(answers, Fault):
+        return dict.fromkeys(names, answers)
+    left_out = Answer(-1, "the broker left it out of its answer")
+    return {name: answers.get(name, left_out) for name in names}
+
+
+def _describe_own(context: Context, names: Sequence[str], node: str | None) -> Mapping[str, Answer]:
+    try:
+        return describe_own(context.wire, names, context.timeout, node)
+    except Unsupported:
+        return describe_configs(
+            context.wire, "topic", names, context.timeout, source=OWN, node=node
+        )
+
+
+def _fallbacks(context: Context, answers: ConfigAnswers, node: str | None) -> FrozenMap:
+    """What takes effect below an override. It comes from the broker, so it is the same for
+    every topic, and one topic with each key is asked in place of all of them."""
+    sample = {
+        entry.name: name
+        for name, answer in answers.items()
+        if not isinstance(answer, Fault)
+        for entry in answer.configs or ()
+        if entry.source == OWN
+    }
+    if not sample:
+        return EMPTY
+    found = attempt(
+        "DescribeConfigs",
+        lambda: describe_configs(
+            context.wire,
+            "topic",
+            sorted(set(sample.values())),
+            context.timeout,
+            keys=sorted(sample),
+            synonyms=True,
+            node=node,
+        ),
+    )
+    if isinstance(found, Fault):
+        return EMPTY
+    values = {
+        entry.name: fallback(entry, context.facts)
+        for answer in found.values()
+        for entry in answer.configs or ()
+        if entry.source == OWN
+    }
+    return FrozenMap({key: value for key, value in values.items() if value is not None})
+
+
+def fallback(entry: Entry, facts: Facts) -> Value:
+    """The value that takes effect without this override, canonical: what somebody set below it,
+    else the broker's default; None if that cannot be known."""
+    if entry.below is not None:
+        return config_value(entry.name, entry.below)
+    if entry.name in BROKER_TIMES:
+        return (facts.values.get("topic_defaults") or EMPTY).get(entry.name)
+    known = TOPIC_KEYS.get(entry.name)
+    return config_value(entry.name, known.default) if known else None
+
+
+def _chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

@@ -1,0 +1,337 @@
+"""Starts, follows and stops moves of replicas, and lets preferred leaders lead.
+
+The broker has no dry run for any of it: fresh reads stand in. A move is started and left; its
+ticket says where it was to go, so that any later process can tell whether it got there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+from kafkaform.core.change import Outcome, OutcomeStatus, Step
+from kafkaform.core.dataclass import replace
+from kafkaform.core.resource import Fault, FaultClass
+
+from ...cluster.brokers import live_nodes
+from ...cluster.context import Context, Order, Reply
+from ...cluster.exchange import attempt
+from ...protocol.error_codes import CODES
+from ...protocol.faults import fault_of, lost
+from ...wire.cluster import describe_cluster
+from ...wire.placement import (
+    NOT_RUNNING,
+    Move,
+    Partition,
+    PartitionAnswers,
+    alter_reassignments,
+)
+from ...wire.topics import TopicRow, list_topics
+from . import send_throttles, throttles
+from .moves import MAX_MOVED
+from .placement import (
+    MoveTicket,
+    ThrottleTicket,
+    parse_ticket,
+    throttle_tickets,
+)
+from .read_placement import (
+    Moves,
+    destination,
+    list_moves,
+    progress,
+)
+
+API = "AlterPartitionReassignments"
+_LAGS = 3.0
+"""Seconds that brokers may take to show what the controller has done."""
+_PAUSE = 0.25
+
+
+# ── starting ────────────────────────────────────────────────────────────────────────────
+
+
+def send_moves(context: Context, order: Order) -> Sequence[Reply]:
+    """AlterPartitionReassignments, after the throttle if there is one; each step is started."""
+    if order.dry:
+        return _check(context, order.steps)
+    held = {step.id: _throttled(context, step) for step in order.steps}
+    ready = [step for step in order.steps if held[step.id] is None]
+    answers = _send(context, ready)
+    replies = []
+    for step in order.steps:
+        fault = held[step.id] or _fault(step, answers)
+        replies.append(Reply(step, fault, ticket=None if fault else step.payload["ticket"]))
+    return replies
+
+
+def _throttled(context: Context, step: Step) -> Fault | None:
+    """None once the throttle stands; without it the move is not started."""
+    wanted = parse_ticket(step.payload.get("throttle") or "")
+    if not isinstance(wanted, ThrottleTicket):
+        return None
+    return throttles.put(send_throttles.hands(context), wanted)
+
+
+PartFaults = Mapping[Partition, Fault | None]
+
+
+def _send(context: Context, steps: Sequence[Step]) -> PartFaults:
+    """Every partition's answer. After a request that got none, the rest is not sent."""
+    moves = list_moves(context) if steps else {}
+    todo = [
+        (part, None if _is_back(moves, part, replicas) else replicas)
+        for step in steps
+        for number, replicas in step.payload["replicas"].items()
+        for part in ((step.payload["name"], int(number)),)
+    ]
+    found: dict[Partition, Fault | None] = {}
+    for start in range(0, len(todo), MAX_MOVED):
+        cut = todo[start : start + MAX_MOVED]
+        targets: dict[str, dict[int, Sequence[int] | None]] = {}
+        for (name, number), replicas in cut:
+            targets.setdefault(name, {})[number] = replicas
+        answers = _alter(context, targets)
+        if isinstance(answers, Fault):
+            found.update({part: answers for part, _ in todo[start:]})
+            break
+        found.update({part: part_fault(API, part, answers) for part, _ in cut})
+    return found
+
+
+def _is_back(moves: Moves | Fault, part: Partition, replicas: Sequence[int]) -> bool:
+    """True if this asks a partition that moves to stay where it is. Asked for that by its old
+    replicas, Kafka 4.3 still copies those that were being added before it drops them; null
+    replicas stop it at once."""
+    if isinstance(moves, Fault):
+        return False
+    move = moves.get(part[0], {}).get(part[1])
+    return move is not None and move.origin == tuple(replicas)
+
+
+def _alter(
+    context: Context, targets: Mapping[str, Mapping[int, Sequence[int] | None]]
+) -> PartitionAnswers | Fault:
+    answers = attempt(API, lambda: alter_reassignments(context.wire, targets, context.timeout))
+    if isinstance(answers, PartitionAnswers) and answers.code:
+        return fault_of(API, answers.code, ", ".join(targets), answers.message)
+    return answers
+
+
+def part_fault(api: str, part: Partition, answers: PartitionAnswers, good: int = 0) -> Fault | None:
+    """The fault of one partition. good: another code than 0 that is none."""
+    answer = answers.items.get(part)
+    if answer is None:
+        return lost(api, f"the broker's answer leaves {part[0]} out")
+    if answer.code in (0, good):
+        return None
+    return fault_of(api, answer.code, part[0], answer.message)
+
+
+def _fault(step: Step, answers: PartFaults) -> Fault | None:
+    name = step.payload["name"]
+    mine = [answers.get((name, int(number))) for number in step.payload["replicas"]]
+    return combined(mine, "the others move")
+
+
+def combined(mine: Sequence[Fault | None], others: str) -> Fault | None:
+    """The fault of a step with these partitions: an unclear one first, so that the topic is read
+    again. others: what became of those without a fault."""
+    wrong = [fault for fault in mine if fault is not None]
+    unclear = (fault for fault in wrong if fault.kind is FaultClass.AMBIGUOUS)
+    fault = next(unclear, wrong[0] if wrong else None)
+    if fault is None or len(wrong) == len(mine):
+        return fault
+    part = f"{len(wrong)} of {len(mine)} partitions were refused, {others}"
+    return replace(fault, message=f"{part}: {fault.message}")
+
+
+# ── looking first ───────────────────────────────────────────────────────────────────────
+
+
+def _check(context: Context, steps: Sequence[Step]) -> Sequence[Reply]:
+    """What can be known before: the right, the topic, the live brokers, other throttles."""
+    rights = context.facts.values.get("rights") or ()
+    cluster = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
+    names = [step.payload["name"] for step in steps]
+    rows = attempt("Metadata", lambda: list_topics(context.wire, names, context.timeout))
+    if isinstance(cluster, Fault) or isinstance(rows, Fault):
+        fault = cluster if isinstance(cluster, Fault) else rows
+        return [Reply(step, fault if isinstance(fault, Fault) else None) for step in steps]
+    if rights and "Alter" not in rights:
+        return [Reply(step, fault_of(API, 31, step.payload["name"])) for step in steps]
+    by_name = {row.name: row for row in rows}
+    live = {int(broker) for broker in cluster.brokers}
+    return [
+        Reply(step, _hurdle(context, step, by_name.get(step.payload["name"]), live))
+        for step in steps
+    ]
+
+
+def _hurdle(context: Context, step: Step, row: TopicRow | None, live: set[int]) -> Fault | None:
+    ticket = parse_ticket(step.payload["ticket"])
+    if row is None or row.code:
+        return fault_of("Metadata", row.code if row else -1, step.payload["name"])
+    if not isinstance(ticket, MoveTicket) or row.topic_id != ticket.topic_id:
+        return _definite("RECREATED", f"{row.name} was recreated outside", "plan again")
+    missing = set()
+    for number, replicas in step.payload["replicas"].items():
+        had = row.replicas[int(number)] if int(number) < len(row.replicas) else ()
+        missing |= {broker for broker in replicas if broker not in live and broker not in had}
+    if missing:
+        listed = ", ".join(map(str, sorted(missing)))
+        return _definite(
+            "BROKER_NOT_LIVE",
+            f"the move would take {row.name} to brokers that are not live any more: {listed}",
+            "plan again",
+        )
+    wanted = parse_ticket(step.payload.get("throttle") or "")
+    if not isinstance(wanted, ThrottleTicket):
+        return None
+    return throttles.obstacle(send_throttles.hands(context), wanted)
+
+
+def _definite(code: str, message: str, advice: str) -> Fault:
+    return Fault(code, message, FaultClass.DEFINITE, where=API, advice=advice)
+
+
+# ── following ───────────────────────────────────────────────────────────────────────────
+
+
+def follow(context: Context, tickets: Sequence[str], owed: Sequence[str]) -> Sequence[Outcome]:
+    """How these moves stand, and those that throttles were set for. owed: tickets of throttles."""
+    parsed = {text: parse_ticket(text) for text in tickets}
+    travels = {text: t for text, t in parsed.items() if isinstance(t, MoveTicket)}
+    hands, limits, moves = (
+        send_throttles.hands(context),
+        throttle_tickets(owed),
+        list_moves(context),
+    )
+    stand = {o.step: o for o in _standing(context, travels, moves)}
+    held = {o.step: o for o in throttles.standing(hands, limits, moves)}
+    return [
+        *(stand.get(text) or _unknown_ticket(text) for text in tickets),
+        *(held.get(text) or _unknown_ticket(text) for text in owed),
+    ]
+
+
+def undo(context: Context, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
+    """Remove these throttles, but of topics that still move."""
+    limits, kept = throttle_tickets(tickets), throttle_tickets(others)
+    found = {text: _unknown_ticket(text) for text in tickets if text not in limits}
+    # The moves that were listed may have ended meanwhile; a throttle then waits one run more.
+    hands, moves = send_throttles.hands(context), list_moves(context)
+    found.update({o.step: o for o in throttles.remove(hands, limits, kept.values(), moves)})
+    return [found[text] for text in tickets]
+
+
+def _standing(
+    context: Context, tickets: Mapping[str, MoveTicket], moves: Moves | Fault
+) -> Iterator[Outcome]:
+    if isinstance(moves, Fault):
+        for text in tickets:
+            yield Outcome(text, OutcomeStatus.UNKNOWN, moves, text)
+        return
+    mine = {t.topic: moves[t.topic] for t in tickets.values() if t.topic in moves}
+    far = progress(context, mine)
+    for text, ticket in tickets.items():
+        outcome = _stands(context, text, ticket, moves)
+        started = outcome.status is OutcomeStatus.STARTED
+        yield replace(outcome, note=far.get(ticket.topic, "")) if started else outcome
+
+
+def _stands(context: Context, text: str, ticket: MoveTicket, moves: Moves) -> Outcome:
+    """Brokers learn late what the controller did, and the past of a move that was stopped looks
+    like its target, since Metadata shows added replicas at once. So an end counts only if all
+    brokers show it, and for a while unless the replicas are in sync, which ends a move."""
+    deadline = time.monotonic() + _LAGS
+    while True:
+        running = moves.get(ticket.topic, {})
+        views = [_at(context, text, ticket, running, node) for node in live_nodes(context)]
+        told = [view for view in views if view[0].status is not OutcomeStatus.UNKNOWN] or views
+        started = next((o for o, _ in told if o.status is OutcomeStatus.STARTED), None)
+        if started is not None:
+            return started
+        agreed = len({outcome.status for outcome, _ in told}) == 1
+        if agreed and all(sure for _, sure in told):
+            return told[0][0]
+        if time.monotonic() >= deadline:
+            return told[0][0] if agreed else _unclear(text)
+        time.sleep(_PAUSE)
+        again = list_moves(context)
+        if not isinstance(again, Fault):
+            moves = again
+
+
+def _unclear(text: str) -> Outcome:
+    what = "the brokers do not agree yet on where the replicas are"
+    fault = Fault("BROKERS_DIFFER", what, FaultClass.AMBIGUOUS, advice="ask again later")
+    return Outcome(text, OutcomeStatus.UNKNOWN, fault, text)
+
+
+def _at(
+    context: Context, text: str, ticket: MoveTicket, running: Mapping[int, Move], node: str
+) -> tuple[Outcome, bool]:
+    """As one broker shows it, and whether its replicas prove it."""
+    rows = attempt(
+        "Metadata",
+        partial(list_topics, context.wire, [ticket.topic], context.timeout, node=node),
+        node,
+    )
+    if isinstance(rows, Fault):
+        return Outcome(text, OutcomeStatus.UNKNOWN, rows, text), False
+    [row] = rows
+    if row.code not in (0, 3):
+        fault = fault_of("Metadata", row.code, ticket.topic)
+        return Outcome(text, OutcomeStatus.UNKNOWN, fault, text), False
+    if row.code == 3 or row.topic_id != ticket.topic_id:
+        return _ended(text, "the topic is gone"), False
+    if not ticket.names(destination(row, running)):
+        other = "another move took its place" if running else "it was stopped, or undone since"
+        return _ended(text, other), False
+    if any(number < ticket.partitions for number in running):
+        return Outcome(text, OutcomeStatus.STARTED, ticket=text), True
+    pairs = zip(row.replicas, row.in_sync, strict=True)
+    return Outcome(text, OutcomeStatus.APPLIED), all(set(r) <= set(i) for r, i in pairs)
+
+
+def _ended(text: str, why: str) -> Outcome:
+    advice = "plan again to see where the replicas are"
+    return Outcome(text, OutcomeStatus.FAILED, _definite("MOVE_ENDED", why, advice))
+
+
+def _unknown_ticket(ticket: str) -> Outcome:
+    fault = _definite(
+        "UNKNOWN_TICKET",
+        "no long-running work has this ticket",
+        "plan again to see how the cluster stands",
+    )
+    return Outcome(ticket, OutcomeStatus.FAILED, fault)
+
+
+# ── stopping ────────────────────────────────────────────────────────────────────────────
+
+
+def cancel(context: Context, ticket: str) -> Outcome:
+    """Stop the move of this ticket's topic, whoever started it: replicas that were being added
+    go, the old ones stay. Failed if nothing moves. Its throttle goes with `undo`."""
+    wanted = parse_ticket(ticket)
+    if not isinstance(wanted, MoveTicket):
+        return _unknown_ticket(ticket)
+    moves = list_moves(context)
+    if isinstance(moves, Fault):
+        return Outcome(ticket, OutcomeStatus.FAILED, moves)
+    running = sorted(moves.get(wanted.topic, {}))
+    if not running:
+        return _ended(ticket, "no move of the topic runs")
+    for start in range(0, len(running), MAX_MOVED):
+        numbers = running[start : start + MAX_MOVED]
+        answers = _alter(context, {wanted.topic: dict.fromkeys(numbers)})
+        if isinstance(answers, Fault):
+            return Outcome(ticket, OutcomeStatus.UNKNOWN, answers, ticket)
+        for part in ((wanted.topic, number) for number in numbers):
+            fault = part_fault(API, part, answers)
+            if fault is not None and fault.code != CODES[NOT_RUNNING].name:
+                return Outcome(ticket, OutcomeStatus.FAILED, fault, ticket)
+    return Outcome(ticket, OutcomeStatus.APPLIED)

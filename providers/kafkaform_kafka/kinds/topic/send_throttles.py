@@ -1,0 +1,103 @@
+"""The requests that set, read and remove replication throttles."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from kafkaform.core.resource import Fault
+
+from ...cluster.context import Context
+from ...cluster.exchange import attempt
+from ...protocol.faults import fault_of, lost
+from ...wire.answers import Answers
+from ...wire.configs import alter_configs, describe_configs
+from ...wire.topics import ANSWER_MARGIN, list_topics
+from .throttles import Hands, Place
+
+_BUILT_IN = 5
+_API = "IncrementalAlterConfigs"
+_LAGS = 3.0
+"""Seconds that a broker may take to show what the controller has taken."""
+_PAUSE = 0.1
+
+
+def hands(context: Context) -> Hands:
+    """What reaches this cluster; it waits for lagging brokers once and not for each place."""
+    return Hands(
+        partial(live, context),
+        partial(alter, context),
+        partial(_topic_id, context),
+        partial(_lags, time.monotonic() + _LAGS),
+        context.throttles,
+        context.foreign,
+    )
+
+
+def _lags(deadline: float) -> bool:
+    time.sleep(_PAUSE)
+    return time.monotonic() < deadline
+
+
+def _topic_id(context: Context, topic: str) -> str | Fault | None:
+    rows = attempt("Metadata", lambda: list_topics(context.wire, [topic], context.timeout))
+    if isinstance(rows, Fault):
+        return rows
+    [row] = rows
+    if row.code in (0, 3):
+        return row.topic_id if row.code == 0 else None
+    return fault_of("Metadata", row.code, topic)
+
+
+def live(context: Context, place: Place) -> Mapping[str, str] | Fault:
+    """The throttle keys that are set there, on whatever level, and their values."""
+    api = "DescribeConfigs"
+    found = attempt(
+        api,
+        lambda: describe_configs(
+            context.wire,
+            place.resource,
+            [place.name],
+            context.timeout,
+            keys=list(place.keys),
+            node=place.node,
+        ),
+        place.node,
+    )
+    if isinstance(found, Fault):
+        return found
+    answer = found.get(place.name)
+    if answer is None:
+        return lost(api, f"the answer leaves {place} out", place.node or "")
+    if answer.code:
+        return fault_of(api, answer.code, place.name, answer.message, place.node or "")
+    return {
+        entry.name: entry.value
+        for entry in answer.configs or ()
+        if entry.value and entry.source != _BUILT_IN
+    }
+
+
+def alter(
+    context: Context, place: Place, put: Mapping[str, str], gone: Sequence[str]
+) -> Fault | None:
+    """Set and remove some keys there."""
+    payload = {"resource": place.resource, "name": place.name, "set": put, "delete": gone}
+    answers: Answers | Fault = attempt(
+        _API,
+        lambda: alter_configs(
+            context.wire,
+            [payload],
+            context.timeout + ANSWER_MARGIN,
+            validate_only=False,
+            node=place.node,
+        ),
+        place.node,
+    )
+    if isinstance(answers, Fault):
+        return answers
+    answer = answers.items.get((place.resource, place.name))
+    if answer is None:
+        return lost(_API, f"the answer leaves {place} out", place.node or "")
+    return fault_of(_API, answer.code, place.name, answer.message) if answer.code else None

@@ -1,0 +1,227 @@
+"""`kafka_user_scram_credential`: a user's login by one SCRAM mechanism.
+
+The cluster tells mechanism and iterations and nothing else, so a password is only ever sent: with
+a new credential, when its version changes, and with other iterations, which need it again. Salts
+are random, so no two requests are alike and none is sent twice without cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
+from kafkaform.core.dataclass import dataclass
+from kafkaform.core.diagnostics import Diagnostics, Severity
+from kafkaform.core.resource import Facts, Observed
+from kafkaform.core.schema import NUMBER, STRING, Attribute, schema
+from kafkaform.core.value import EMPTY, FrozenMap, Value
+from kafkaform.provider.contract import ResourceType
+
+from ...protocol import broker_rules, keys
+from ..steps import (
+    SILENT,
+    all_paths,
+    make_step,
+    paths_below,
+)
+
+KIND = "kafka_user_scram_credential"
+API = "AlterUserScramCredentials"
+MAX_USERS = 200
+"""Users in one request: its records are no bounded list, and too many of them make the controller
+fail over."""
+FEWEST, MOST = 4096, 16384
+"""Iterations that the controller accepts (ScramControlManager)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """code: the protocol's; digest: the hash's name; upsert, delete: the request's frame. Each
+    mechanism has phases of its own, because a request may name a user only once (92)."""
+
+    code: int
+    digest: str
+    upsert: Request
+    delete: Request
+
+
+def _request(part: int, phase: int) -> Request:
+    return Request(API, part, phase, MAX_USERS, MAX_USERS)
+
+
+MECHANISMS: Mapping[str, Mechanism] = {
+    "SCRAM-SHA-256": Mechanism(1, "sha256", _request(1, 10), _request(2, 30)),
+    "SCRAM-SHA-512": Mechanism(2, "sha512", _request(1, 11), _request(2, 31)),
+}
+
+
+def identity_key(username: str, mechanism: str) -> str:
+    return keys.join((username, mechanism))
+
+
+def observed_attributes(username: str, mechanism: str, iterations: int) -> FrozenMap:
+    """All that anybody can read of a credential."""
+    return FrozenMap(username=username, scram_mechanism=mechanism, scram_iterations=iterations)
+
+
+def _key(attributes: FrozenMap) -> str:
+    username, mechanism = attributes.get("username"), attributes.get("scram_mechanism")
+    if not isinstance(username, str) or not username:
+        raise ValueError("a kafka_user_scram_credential needs a username")
+    return identity_key(username, str(mechanism))
+
+
+def _import_key(text: str) -> str:
+    fields = keys.split(text)
+    if len(fields) == 2 and fields[0] and fields[1] in MECHANISMS:
+        return keys.join(fields)
+    if len(fields) == 3:
+        raise ValueError(
+            "the import id of a kafka_user_scram_credential is username|scram_mechanism: without "
+            "the password, which belongs into no file"
+        )
+    raise ValueError(
+        "the import id of a kafka_user_scram_credential is username|scram_mechanism, with "
+        f"{' or '.join(MECHANISMS)}"
+    )
+
+
+def _target(declared: FrozenMap, _: Observed | None, __: Facts, ___: bool) -> FrozenMap:
+    names = ("username", "scram_mechanism", "scram_iterations", "password")
+    return FrozenMap({name: declared.get(name) for name in names})
+
+
+def _check(change: Change, facts: Facts) -> Diagnostics:
+    return (*_name_warnings(change), *_faults(change, facts))
+
+
+def _name_warnings(change: Change) -> Diagnostics:
+    """A principal as the username: nobody logs in with that."""
+    if change.action not in (Action.CREATE, Action.UPDATE, Action.ADOPT, Action.IMPORT):
+        return ()
+    username, _ = keys.split(change.identity.key)
+    return broker_rules.diagnose(change, broker_rules.plain_name_faults(username), Severity.WARNING)
+
+
+def _faults(change: Change, _: Facts) -> Diagnostics:
+    if change.adopts and change.action in (Action.ADOPT, Action.IMPORT):
+        return broker_rules.diagnose(change, _adoption_warnings(), Severity.WARNING)
+    if change.action not in (Action.CREATE, Action.UPDATE) or not _sends(change):
+        return ()
+    iterations = (change.after or EMPTY).get("scram_iterations")
+    return broker_rules.diagnose(change, _iteration_faults(iterations))
+
+
+def _iteration_faults(iterations: Value) -> broker_rules.Faults:
+    if not isinstance(iterations, int) or not FEWEST <= iterations <= MOST:
+        yield (
+            f"scram_iterations = {iterations} is refused by every broker",
+            f"choose from {FEWEST} to {MOST}",
+        )
+
+
+def _adoption_warnings() -> broker_rules.Faults:
+    yield (
+        "its password stays what it is, whether or not that is the declared one: a new "
+        "password_wo_version sends the declared one",
+        "",
+    )
+
+
+def _sends(change: Change) -> bool:
+    """True if the password has to be sent: nobody can read whether it is the one that is there."""
+    version = change.row_after.secret_version
+    raised = version is not None and version != change.row_before.secret_version
+    anew = change.action is Action.CREATE or (raised and not change.adopts)
+    return anew or bool(paths_below(change, "scram_iterations"))
+
+
+def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
+    if change.action in SILENT:
+        return ()
+    username, name = keys.split(change.identity.key)
+    if change.action is Action.DELETE:
+        payload: dict[str, Value] = {"username": username, "mechanism": name, "delete": True}
+        return (_step(change, MECHANISMS[name].delete, payload, all_paths(change), Repeat.SAFE),)
+    if not _sends(change):
+        return ()
+    after = change.after or EMPTY
+    payload = {
+        "username": username,
+        "mechanism": name,
+        "iterations": after.get("scram_iterations"),
+        "password": after.get("password"),
+    }
+    creates = change.action is Action.CREATE
+    paths = all_paths(change) if creates else paths_below(change, "scram_iterations")
+    return (_step(change, MECHANISMS[name].upsert, payload, paths, Repeat.NEVER),)
+
+
+def _step(
+    change: Change,
+    request: Request,
+    payload: Mapping[str, Value],
+    paths: tuple[Path, ...],
+    repeat: Repeat,
+) -> Step:
+    return make_step(
+        change, 1, request, payload, paths, weight=1, repeat=repeat, evidence=Evidence.LOCAL
+    )
+
+
+def own_warnings(changes: Iterable[Change], facts: Facts) -> tuple[str, ...]:
+    """What becomes of the login of whom we act as, if it is one of these."""
+    said = []
+    for change in changes:
+        if change.identity.kind != KIND or not change.effective:
+            continue
+        user, mechanism = keys.split(change.identity.key)
+        if facts.principal != f"User:{user}":
+            continue
+        if change.action is Action.DELETE:
+            said.append(f"it deletes the {mechanism} login of {user}, as whom it is applied")
+        elif _steps(change, facts):
+            said.append(f"it sets the {mechanism} password of {user}, as whom it is applied")
+    return tuple(f"{text}: later runs may have to log in in another way" for text in said)
+
+
+TYPE = ResourceType(
+    name=KIND,
+    schema=schema(
+        "A user's SCRAM login. The import id is username|scram_mechanism. Nobody can read a "
+        "password back, so it is sent when the login is made, when password_wo_version changes, "
+        "and with another number of iterations.",
+        Attribute("username", STRING, "Name of the user.", required=True),
+        Attribute(
+            "scram_mechanism", STRING, "How it logs in.", required=True, choices=tuple(MECHANISMS)
+        ),
+        Attribute(
+            "scram_iterations",
+            NUMBER,
+            f"Rounds of the hash, from {FEWEST} to {MOST}.",
+            default=FEWEST,
+            whole=True,
+            refuses=_iteration_faults,
+        ),
+        Attribute(
+            "password",
+            STRING,
+            "The password.",
+            required=True,
+            secret=True,
+            aliases=("password_wo",),
+        ),
+        Attribute(
+            "password_wo_version",
+            STRING,
+            "Any text; when it changes, the password is sent again.",
+            aliases=("password_version",),
+        ),
+    ),
+    key=_key,
+    canonical=lambda attributes, _: attributes,
+    target=_target,
+    check=_check,
+    steps=_steps,
+    import_key=_import_key,
+)

@@ -1,0 +1,46 @@
+"""In: the requests that the Kafka provider's resource types make, and mishaps on a schedule.
+Out: a simulated KRaft cluster, and a provider and sessions that reach it without a network.
+Must not know: Kafka clients, sockets, real clocks, plans, state files.
+"""
+
+from .cluster import SimulatedCluster
+from .engine.clock import SimulatedClock
+from .engine.schedule import (
+    Ending,
+    Killed,
+    Mishap,
+    killed_after,
+    killed_before,
+    late_effect,
+    led_elsewhere,
+    lost_reply,
+    not_sent,
+    refused,
+    replaced,
+    swallowed,
+    throttled,
+)
+from .kinds.topics import Topic
+from .provider import MemoryProvider
+from .session import MemorySession
+
+__all__ = [
+    "Ending",
+    "Killed",
+    "MemoryProvider",
+    "MemorySession",
+    "Mishap",
+    "SimulatedClock",
+    "SimulatedCluster",
+    "Topic",
+    "killed_after",
+    "killed_before",
+    "late_effect",
+    "led_elsewhere",
+    "lost_reply",
+    "not_sent",
+    "refused",
+    "replaced",
+    "swallowed",
+    "throttled",
+]

@@ -1,0 +1,297 @@
+"""A KRaft cluster in memory: a controller with one log, and brokers that follow it."""
+
+from __future__ import annotations
+
+import uuid
+from base64 import urlsafe_b64encode
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from kafkaform.core.clock import Clock
+from kafkaform.core.dataclass import dataclass
+
+from ..connection.clients import CLIENT_ID
+from ..kinds.topic import resource_type as topics
+from .engine.broker import Broker
+from .engine.clock import SimulatedClock
+from .engine.controller import Answer, Call, Item
+from .engine.defaults import TOPIC_DEFAULTS
+from .engine.mutation_quota import Mutations
+from .engine.rights import Right, User, user
+from .engine.schedule import (
+    NONE,
+    Ending,
+    Killed,
+    Lost,
+    Mishap,
+    Schedule,
+    Unreachable,
+)
+from .engine.world import Changes, Key, World
+from .kinds.topics import Topic, Topics
+from .outside import Outside
+from .tables import HANDLERS
+
+T = TypeVar("T")
+PROOF = "ProveCluster"
+"""The request that asks who is there; it changes nothing and is not counted."""
+Veto = Callable[[int, str], Answer | None]
+
+_RAISED: Mapping[Ending, Callable[[str], BaseException]] = {
+    Ending.UNREACHABLE: Unreachable,
+    Ending.LOST: Lost,
+    Ending.KILLED: Killed,
+}
+_CAUSES = {
+    Ending.UNREACHABLE: "the connection failed",
+    Ending.LOST: "the connection broke",
+    Ending.KILLED: "the process died",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """An effect that lands at the time `due`, or once `looks` reads were served (0 = only then)."""
+
+    due: float
+    looks: int
+    serve: Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What one broker shows to one read; veto: an error that is injected for an object."""
+
+    world: World
+    veto: Veto
+
+    @property
+    def topics(self) -> Topics:
+        return self.world.of(topics.KIND)
+
+
+class SimulatedCluster:
+    """clock: decides when late effects land and lagging brokers catch up.
+
+    faults: the mishaps of coming requests; swaps: those after which another cluster answers at the
+    address, which may also strike when somebody asks who is there (PROOF); connection: another
+    number whenever connections had to be made anew; outside: edits that nobody asked this tool for;
+    requests: how many requests of each API have left the client; defaults: broker-wide topic
+    configs, which are the fallbacks of overrides; users by name, of whom `admin` is root;
+    mutations: the controller mutation quota, which has no limit at first; move_seconds: how
+    long a reassignment takes that copies replicas.
+    """
+
+    def __init__(
+        self, *, brokers: int = 1, clock: Clock | None = None, cluster_id: str = "simulated"
+    ) -> None:
+        self.id = cluster_id
+        self.clock: Clock = clock or SimulatedClock()
+        self.faults = Schedule()
+        self.swaps = Schedule()
+        self.connection = 0
+        self._stand_in: SimulatedCluster | None = None
+        self.outside = Outside(self)
+        self.requests: Counter[str] = Counter()
+        self.users: dict[str, User] = {"admin": User("admin", root=True)}
+        self.defaults: dict[str, str] = dict(TOPIC_DEFAULTS)
+        self.default_partitions = 1
+        self.default_replication_factor = 1
+        self.delete_topic_enable = True
+        self.elr = False
+        self.move_seconds = 60.0
+        self._moves: dict[Key, tuple[object, float]] = {}
+        self._brokers = {number: Broker() for number in range(1, brokers + 1)}
+        self._world = World()
+        self.mutations = Mutations(self._world, lambda changes: self.commit(changes))
+        self._late: list[_Late] = []
+        self._looks = 0
+        self._ids = 0
+
+    @property
+    def answering(self) -> SimulatedCluster:
+        """Whoever answers at this cluster's address."""
+        return self._stand_in or self
+
+    def lead_to(self, other: SimulatedCluster | None, *, beneath: bool = False) -> None:
+        """Let another cluster answer at this address, or with None this one again. beneath: open
+        connections stay open, and lead there."""
+        self._stand_in = other
+        self.connection += not beneath
+
+    def identify(self) -> str:
+        """The id of whoever answers. Raises Unreachable, Lost or Killed."""
+        mishap = self.swap(PROOF)
+        if self._is_elsewhere(mishap):
+            return self.answering.id
+        return self._carry_out(mishap, lambda: self.id)
+
+    def swap(self, api: str) -> Mishap:
+        """Every request passes here first: the swap that is due with this one, or NONE."""
+        mishap = self.swaps.take(api)
+        if mishap.elsewhere is not None:
+            self.lead_to(mishap.elsewhere, beneath=mishap.beneath)
+        return mishap
+
+    def _is_elsewhere(self, mishap: Mishap) -> bool:
+        """Whether the stand-in gets the request of this mishap."""
+        return self._stand_in is not None and (mishap.elsewhere is None or mishap.beneath)
+
+    @property
+    def topics(self) -> Topics:
+        """The committed topics by name, however far brokers lag behind."""
+        return self.world.of(topics.KIND)
+
+    @property
+    def world(self) -> World:
+        """Everything that is committed, however far brokers lag behind."""
+        self._land()
+        return self._world
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Numbers of all brokers, up or down."""
+        return tuple(self._brokers)
+
+    @property
+    def live(self) -> tuple[int, ...]:
+        """Numbers of the brokers that are up, also of those that hang."""
+        return tuple(number for number, broker in self._brokers.items() if broker.up)
+
+    def grant(self, name: str, *rights: Right) -> User:
+        """Make an ordinary user, or give an existing one more rights."""
+        held = self.users[name].rights if name in self.users else frozenset()
+        self.users[name] = user(name, {*held, *rights})
+        return self.users[name]
+
+    def stop(self, broker: int) -> None:
+        """Take a broker down: nobody reaches it, and no replica is placed on it."""
+        self._brokers[broker].up = False
+
+    def start(self, broker: int) -> None:
+        """Bring a broker back; it has followed the log meanwhile."""
+        self._brokers[broker].up = True
+        self._brokers[broker].hangs = False
+
+    def hang(self, broker: int) -> None:
+        """Let a broker answer nobody. The cluster lists it until it is stopped."""
+        self._brokers[broker].hangs = True
+
+    def lag(self, *, reads: int = 0, seconds: float = 0.0, broker: int | None = None) -> None:
+        """Let later writes stay unseen for so many reads and so many seconds, at one broker or
+        at each. Without figures, later writes are seen at once."""
+        for number in self._brokers if broker is None else (broker,):
+            self._brokers[number].lag = (reads, seconds)
+
+    def write(self, api: str, items: Sequence[Item], who: User, *, validate: bool) -> list[Answer]:
+        """Send one admin request. validate: answer as if, and change nothing.
+
+        Raises Unreachable, Lost or Killed; with the last two an effect may have happened.
+        """
+        mishap = self._meet(f"{api}:validate" if validate else api)
+        if self._is_elsewhere(mishap):
+            return self.answering.write(api, items, who, validate=validate)
+        if not self.live:
+            raise Unreachable("no broker is up")
+
+        def serve() -> list[Answer]:
+            answers, changes = HANDLERS[api](self._call(who, _veto(mishap)), items)
+            if not validate:
+                self.commit(changes)
+            return answers
+
+        return self._carry_out(mishap, serve)
+
+    def look(self, api: str, node: int | None) -> View:
+        """Read at one broker, or at any. Raises Unreachable, Lost or Killed."""
+        self._looks += 1
+        mishap = self._meet(api)
+        if self._is_elsewhere(mishap):
+            return self.answering.look(api, node)
+        answering = [number for number in self.live if not self._brokers[number].hangs]
+        number = next(iter(answering), 0) if node is None else node
+        if number not in answering:
+            what = "does not answer" if number in self.live else "is not up"
+            raise Unreachable(f"broker {number} {what}" if number else "no broker answers")
+        broker, now = self._brokers[number], self.clock.monotonic()
+        return self._carry_out(mishap, lambda: View(broker.look(now), _veto(mishap)))
+
+    def commit(self, changes: Changes) -> None:
+        """Append one atomic batch to the log."""
+        if not changes:
+            return
+        self._append(changes)
+
+    def _append(self, changes: Changes) -> None:
+        self._world.apply(changes)
+        now = self.clock.monotonic()
+        for broker in self._brokers.values():
+            broker.commit(changes, now)
+        for key, made in changes.items():
+            target = made.target if isinstance(made, Topic) else None
+            if target is None:
+                self._moves.pop(key, None)
+            elif self._moves.get(key, (None, now))[0] != target:
+                self._moves[key] = (target, now + self.move_seconds)
+
+    def new_id(self) -> str:
+        """A topic id as Kafka prints it, the same in every run."""
+        self._ids += 1
+        made = uuid.uuid5(uuid.NAMESPACE_OID, f"{self.id}/{self._ids}")
+        return urlsafe_b64encode(made.bytes).decode("ascii").rstrip("=")
+
+    def _call(self, who: User, veto: Veto) -> Call:
+        counts = (self.default_partitions, self.default_replication_factor)
+        charge = self.mutations.charge(who.name, CLIENT_ID, self.clock.monotonic())
+        return Call(
+            self._world,
+            who,
+            self.live,
+            counts,
+            self.delete_topic_enable,
+            self.new_id,
+            veto,
+            charge,
+            self.clock.monotonic(),
+            self.elr,
+        )
+
+    def _meet(self, api: str) -> Mishap:
+        self._land()
+        mishap = self.swap(api)
+        if mishap == NONE:
+            mishap = self.faults.take(api)
+        if mishap.sent:
+            self.requests[api] += 1
+        return mishap
+
+    def _carry_out(self, mishap: Mishap, serve: Callable[[], T]) -> T:
+        if mishap.ending is Ending.ANSWER:
+            return serve()
+        if mishap.delay is not None:
+            looks = self._looks + mishap.reads if mishap.reads else 0
+            self._late.append(_Late(self.clock.monotonic() + mishap.delay, looks, serve))
+            self._land()
+        raise _RAISED[mishap.ending](_CAUSES[mishap.ending])
+
+    def _land(self) -> None:
+        while ripe := [late for late in self._late if self._is_due(late)]:
+            first = min(ripe, key=lambda late: late.due)  # of equals, the one that was sent first
+            self._late.remove(first)
+            first.serve()
+        now = self.clock.monotonic()
+        for key in [key for key, (_, end) in self._moves.items() if end <= now]:
+            self._append({key: self._world.get(key).arrived})
+
+    def _is_due(self, late: _Late) -> bool:
+        return late.due <= self.clock.monotonic() or 0 < late.looks <= self._looks
+
+
+def _veto(mishap: Mishap) -> Veto:
+    def answer(index: int, name: str) -> Answer | None:
+        hit = index >= mishap.first and fnmatchcase(name, mishap.names)
+        return Answer(mishap.code, wait=mishap.retry_after) if mishap.code and hit else None
+
+    return answer

@@ -1,0 +1,1 @@
+"""What each kind of object adds to the simulated cluster: how it is made, changed and read."""

@@ -1,0 +1,83 @@
+"""Edits that somebody else makes: no rights, no faults, no request is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from kafkaform.core.dataclass import replace
+from kafkaform.core.value import EMPTY
+
+from ..protocol.config_values import config_map
+from .engine.world import Changes
+from .kinds.topics import (
+    Topic,
+    Topics,
+    key,
+    placed,
+)
+
+
+class Committing(Protocol):
+    """The part of a cluster that an outside edit needs."""
+
+    @property
+    def topics(self) -> Topics: ...
+
+    @property
+    def numbers(self) -> tuple[int, ...]: ...
+
+    @property
+    def new_id(self) -> Callable[[], str]: ...
+
+    @property
+    def commit(self) -> Callable[[Changes], None]: ...
+
+
+class Outside:
+    """Another administrator's hands, which work even while every broker is down. Brokers that
+    lag show these edits late too."""
+
+    def __init__(self, cluster: Committing) -> None:
+        self._cluster = cluster
+
+    def create(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = 1,
+        config: Mapping[str, str] = EMPTY,
+    ) -> Topic:
+        """Make a topic, or replace the one that is there, with a new topic id."""
+        assignment = placed(partitions, replication_factor, self._cluster.numbers)
+        return self._keep(Topic(name, self._cluster.new_id(), assignment, config_map(config)))
+
+    def delete(self, name: str) -> None:
+        """Delete a topic. Raises KeyError if there is none."""
+        self._cluster.commit({key(self._cluster.topics[name].name): None})
+
+    def recreate(self, name: str) -> Topic:
+        """Delete a topic and make it again as it was; only its id is new."""
+        topic = self._cluster.topics[name]
+        self.delete(name)
+        return self._keep(replace(topic, id=self._cluster.new_id()))
+
+    def alter(self, name: str, config: Mapping[str, str | None]) -> Topic:
+        """Set config overrides; None removes one."""
+        topic = self._cluster.topics[name]
+        merged = {**topic.config, **config}
+        kept = {key: value for key, value in merged.items() if value is not None}
+        return self._keep(replace(topic, config=config_map(kept)))
+
+    def grow(self, name: str, partitions: int) -> Topic:
+        """Give a topic this many partitions in all, which must be more than it has."""
+        topic = self._cluster.topics[name]
+        if partitions <= topic.partitions:
+            raise ValueError(f"{name} has {topic.partitions} partitions already")
+        more, width = partitions - topic.partitions, topic.replication_factor
+        added = placed(more, width, self._cluster.numbers, topic.partitions)
+        return self._keep(replace(topic, assignment=(*topic.assignment, *added)))
+
+    def _keep(self, topic: Topic) -> Topic:
+        self._cluster.commit({key(topic.name): topic})
+        return topic

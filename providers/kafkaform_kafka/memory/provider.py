@@ -1,0 +1,102 @@
+"""The Kafka provider with a simulated cluster where the network would be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from kafkaform.core.change import Change, Review
+from kafkaform.core.dataclass import dataclass
+from kafkaform.core.diagnostics import Diagnostic
+from kafkaform.core.errors import ConnectError
+from kafkaform.core.resource import Depth, Facts, Sweep
+from kafkaform.core.schema import ObjectSchema
+from kafkaform.core.value import EMPTY, FrozenMap, Value, freeze
+from kafkaform.provider.contract import ResourceType, Secrets
+
+from ..connection import settings
+from ..connection.clients import CLIENT_ID
+from ..protocol.sizes import parse_size
+from ..provider import PROVIDER
+from .cluster import SimulatedCluster
+from .session import MemorySession
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryProvider:
+    """Opens sessions of one cluster as one of its users, for any provider instance. Types,
+    settings and review are the Kafka provider's own."""
+
+    cluster: SimulatedCluster
+    user: str = "admin"
+
+    @property
+    def name(self) -> str:
+        return PROVIDER.name
+
+    @property
+    def config(self) -> ObjectSchema:
+        return PROVIDER.config
+
+    @property
+    def types(self) -> Mapping[str, ResourceType]:
+        return PROVIDER.types
+
+    @property
+    def commanded(self) -> Mapping[str, ResourceType]:
+        return PROVIDER.commanded
+
+    @property
+    def data(self) -> Mapping[str, ObjectSchema]:
+        return PROVIDER.data
+
+    def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
+        return PROVIDER.check(config)
+
+    def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> MemorySession:
+        """A session. config: `operation_timeout` and `protect_topics` have effect, what concerns
+        the connection has none. Raises ConnectError if no broker is up or the user unknown."""
+        cluster = self.cluster.answering
+        if not cluster.live:
+            raise ConnectError("no broker of the simulated cluster is up", "Start one of them.")
+        user = cluster.users.get(self.user)
+        if user is None:
+            raise ConnectError(f"the login of {self.user} was refused", "Grant it a right first.")
+        return MemorySession(self.cluster, instance, user, _facts(cluster, user.principal, config))
+
+    def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
+        return PROVIDER.review_needs(changes)
+
+    def review(
+        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
+    ) -> Review:
+        return PROVIDER.review(changes, sweeps, facts)
+
+
+def _facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) -> Facts:
+    nodes = tuple(map(str, cluster.live))
+    protect = config.get("protect_topics") is not False
+    values = {
+        "default_partitions": cluster.default_partitions,
+        "default_replication_factor": cluster.default_replication_factor,
+        "auto_create": False,
+        "delete_topic_enable": cluster.delete_topic_enable,
+        "brokers": len(nodes),
+        "racks": FrozenMap(dict.fromkeys(nodes)),
+        "elr": cluster.elr,
+        "client_id": CLIENT_ID,
+        "mutation_window": FrozenMap(
+            samples=cluster.mutations.samples, seconds=cluster.mutations.seconds, assumed=False
+        ),
+        "protect": protect,
+        "operation_timeout": _timeout(config),
+        "acl_order": config.get("acl_order") or "create_first",
+        "reassignment_throttle": parse_size(config.get("reassignment_throttle")),
+        "authorizer": config.get("authorizer") or EMPTY,
+    }
+    return Facts(cluster.id, nodes, principal, FrozenMap(values))
+
+
+def _timeout(config: FrozenMap) -> Value:
+    given = settings.seconds(config.get("operation_timeout"))
+    return freeze(Decimal(str(given or settings.DEFAULT_TIMEOUT)))

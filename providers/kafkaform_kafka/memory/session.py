@@ -1,0 +1,376 @@
+"""A session over the simulated cluster, under the same resource types as a real one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from kafkaform.core.change import (
+    Action,
+    Batch,
+    Change,
+    Impact,
+    Outcome,
+    OutcomeStatus,
+    Step,
+    Verdict,
+)
+from kafkaform.core.dataclass import replace
+from kafkaform.core.resource import (
+    Coverage,
+    CoverageKind,
+    Depth,
+    Facts,
+    Failed,
+    Fault,
+    FaultClass,
+    Identity,
+    Reading,
+    Sweep,
+)
+from kafkaform.core.value import FrozenMap, SecretRef
+from kafkaform.provider.contract import Secrets
+
+from ..authority import required_rights
+from ..connection.cluster_proof import Proof
+from ..data_sources import Source, answer
+from ..kinds.topic import resource_type as topics
+from ..kinds.topic import throttles
+from ..kinds.topic.placement import ThrottleTicket, parse_ticket, throttle_tickets
+from ..protocol import faults
+from ..protocol.config_faults import config_fault
+from .cluster import SimulatedCluster, View
+from .engine.controller import Answer, Item
+from .engine.kind import Scene
+from .engine.rights import CLUSTER, User, held
+from .engine.schedule import Lost, Unreachable
+from .kinds import placement
+from .kinds.placement import moving
+from .tables import CHECKS, HANDLERS, KINDS, MADE
+
+_NOTHING_LOST = Impact(
+    "destroys 0 bytes in 0 offsets; live groups: none",
+    FrozenMap({"bytes": 0, "offsets": 0, "groups": "none"}),
+)
+ADDRESS = "broker-1:9092"
+_CLOSED = Fault(
+    "CLOSED",
+    "the session is closed",
+    FaultClass.NOT_APPLIED,
+    advice="open a new session and run the command again",
+)
+
+
+class MemorySession:
+    """Acts as one user of the cluster. Nothing blocks: what a real session waits for, this one
+    does not get."""
+
+    def __init__(self, cluster: SimulatedCluster, instance: str, user: User, facts: Facts) -> None:
+        self._cluster = cluster
+        self._instance = instance
+        self._user = user
+        self._facts = facts
+        self._closed = False
+        self._connection = cluster.connection
+        self._proof = Proof(instance, facts.scope_id)
+        self._hands = throttles.Hands(
+            self._throttle_at, self._alter, self._topic_id, lambda: False, {}, set()
+        )
+
+    @property
+    def facts(self) -> Facts:
+        return self._facts
+
+    def live_nodes(self) -> Sequence[str]:
+        """As a real session, also those that hang. It costs no request, so that no mishap that
+        is meant for another one meets it."""
+        told = () if self._closed else self._cluster.live
+        return tuple(map(str, told)) or self._facts.nodes
+
+    def sweep(self, kind: str, depth: Depth) -> Sweep:
+        """One listing. A veto for its first item fails it whole."""
+        if kind not in KINDS:
+            return _failed_sweep(kind, depth, _unsupported(kind))
+        view = self._look(KINDS[kind].listing, None)
+        if isinstance(view, Fault):
+            return _failed_sweep(kind, depth, view)
+        if vetoed := view.veto(0, ""):
+            fault = faults.fault_of(KINDS[kind].api, vetoed.code, "")
+            return _failed_sweep(kind, depth, fault)
+        return KINDS[kind].sweep(self._scene(view), depth)
+
+    def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
+        """Objects by name; those whose API is the same, from one look at one broker."""
+        groups: dict[str, list[Identity]] = defaultdict(list)
+        for identity in ids:
+            kind = KINDS.get(identity.kind)
+            groups[kind.describing if kind else ""].append(identity)
+        readings: dict[Identity, Reading] = {}
+        for api, group in groups.items():
+            readings.update(self._readings(api, group, at))
+        return readings
+
+    def _readings(
+        self, api: str, ids: Sequence[Identity], at: str | None
+    ) -> Mapping[Identity, Reading]:
+        if not api:
+            return {identity: Failed(identity, _unsupported(identity.kind)) for identity in ids}
+        view = self._look(api, at)
+        if isinstance(view, Fault):
+            return {identity: Failed(identity, view) for identity in ids}
+        scene = self._scene(view)
+        return {
+            identity: self._reading(identity, index, view, scene)
+            for index, identity in enumerate(ids)
+        }
+
+    def _reading(self, identity: Identity, index: int, view: View, scene: Scene) -> Reading:
+        kind = KINDS[identity.kind]
+        if vetoed := view.veto(index, identity.key):
+            return Failed(identity, faults.fault_of(kind.api, vetoed.code, identity.key))
+        return kind.read(scene, identity)
+
+    def _scene(self, view: View) -> Scene:
+        cluster = self._cluster.answering
+        return Scene(
+            self._instance, self._user, self._facts, view.world, cluster.defaults, cluster.live
+        )
+
+    def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
+        """As a real session answers, from the same reads."""
+        return answer(Source(self, self._instance, self._describe), data, arguments)
+
+    def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
+        """Topics of the simulated cluster hold no records."""
+        doomed = (
+            c for c in changes if c.action is Action.DELETE and c.identity.kind == topics.KIND
+        )
+        return {change.identity: _NOTHING_LOST for change in doomed}
+
+    def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
+        """As a real session, from the rights of its user."""
+        there = self._cluster.answering.topics
+        seen = [name for name in required_rights.topics_of(steps) if name in there]
+        return tuple(required_rights.missing(steps, held(self._user, seen), self._user.principal))
+
+    def preflight(self, batch: Batch) -> Sequence[Verdict]:
+        """What the controller would answer. Where it has no dry run, a fresh look stands in, as
+        with a real cluster."""
+        found = self._checks(batch) if batch.request.name in CHECKS else self._faults(batch)
+        return [
+            Verdict(step.id, step.evidence, fault)
+            for step, fault in zip(batch.steps, found, strict=True)
+        ]
+
+    def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
+        """One request, sent once; before it what its steps owe, a throttle."""
+        held = {step.id: fault for step in batch.steps if (fault := self._throttled(step))}
+        ends = {name: Outcome(name, _status(fault), fault) for name, fault in held.items()}
+        ready = tuple(step for step in batch.steps if step.id not in held)
+        answers = self._send(replace(batch, steps=ready), secrets) if ready else []
+        if isinstance(answers, Fault):
+            ends.update({step.id: Outcome(step.id, _status(answers), answers) for step in ready})
+        else:
+            for step, answer in zip(ready, answers, strict=True):
+                ends[step.id] = self._outcome(batch.request.name, step, answer)
+        return [ends[step.id] for step in batch.steps]
+
+    def _throttled(self, step: Step) -> Fault | None:
+        ticket = parse_ticket(step.owes or "")
+        return throttles.put(self._hands, ticket) if isinstance(ticket, ThrottleTicket) else None
+
+    def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
+        """From one look at all moves."""
+        view = self._look(placement.LISTING, None)
+        limits = throttle_tickets(owed)
+        if isinstance(view, Fault):
+            every = [*tickets, *owed]
+            return [Outcome(ticket, OutcomeStatus.UNKNOWN, view, ticket) for ticket in every]
+        found = {o.step: o for o in throttles.standing(self._hands, limits, moving(view.topics))}
+        return [
+            *(placement.standing(text, view.topics) for text in tickets),
+            *(found.get(text) or placement.standing(text, view.topics) for text in owed),
+        ]
+
+    def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
+        """Remove throttles, from one look at all moves."""
+        view = self._look(placement.LISTING, None)
+        moves = view if isinstance(view, Fault) else moving(view.topics)
+        kept = throttle_tickets(others).values()
+        return list(throttles.remove(self._hands, throttle_tickets(tickets), kept, moves))
+
+    def cancel(self, ticket: str) -> Outcome:
+        """Stop the move of this ticket's topic."""
+        item = placement.cancelled(ticket, self._cluster.answering.topics)
+        if item is None:
+            fault = Fault("MOVE_ENDED", "no move of the topic runs", FaultClass.DEFINITE)
+            return Outcome(ticket, OutcomeStatus.FAILED, fault)
+        answers = self._request(placement.API, [item], validate=False)
+        if isinstance(answers, Fault):
+            return Outcome(ticket, OutcomeStatus.UNKNOWN, answers, ticket)
+        return Outcome(ticket, OutcomeStatus.APPLIED)
+
+    def prove(self) -> None:
+        if self._closed:
+            return
+        self._proof.refuse()
+        with suppress(Unreachable, Lost):
+            self._identify()
+
+    def _identify(self) -> None:
+        """Ask who is there. Raises OtherCluster, Unreachable, Lost."""
+        self._proof.hear(ADDRESS, self._cluster.identify())
+        self._proof.refuse()
+        self._connection = self._cluster.connection
+
+    def _reach(self) -> None:
+        """A connection that is new proves itself before anything else. Raises as `_identify`."""
+        self._proof.refuse()
+        if self._connection != self._cluster.connection:
+            self._identify()
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _faults(self, batch: Batch) -> list[Fault | None]:
+        answers = self._send(batch, None)
+        if isinstance(answers, Fault):
+            return [answers for _ in batch.steps]
+        return [
+            _fault(batch.request.name, step, answer)
+            for step, answer in zip(batch.steps, answers, strict=True)
+        ]
+
+    def _checks(self, batch: Batch) -> list[Fault | None]:
+        view = self._look("DescribeTopics", None)
+        if isinstance(view, Fault):
+            return [view for _ in batch.steps]
+        check, scene = CHECKS[batch.request.name], self._scene(view)
+        return [check(scene, step) for step in batch.steps]
+
+    def _outcome(self, api: str, step: Step, answer: Answer) -> Outcome:
+        fault = _fault(api, step, answer)
+        if fault is not None:
+            return Outcome(step.id, _status(fault), fault)
+        if ticket := step.payload.get("ticket"):
+            return Outcome(step.id, OutcomeStatus.STARTED, ticket=ticket)
+        if api not in MADE or answer.made is None:
+            return Outcome(step.id, OutcomeStatus.APPLIED)
+        scene = self._scene(View(self._cluster.answering.world, lambda *_: None))
+        incarnation, attributes = MADE[api](scene, answer)
+        return Outcome(
+            step.id, OutcomeStatus.APPLIED, incarnation=incarnation, attributes=attributes
+        )
+
+    def _throttle_at(self, place: throttles.Place) -> Mapping[str, str] | Fault:
+        view = self._look("DescribeConfigs", place.node)
+        return view if isinstance(view, Fault) else placement.throttle_at(view.world, place)
+
+    def _alter(
+        self, place: throttles.Place, put: Mapping[str, str], gone: Sequence[str]
+    ) -> Fault | None:
+        api = "IncrementalAlterConfigs"
+        item = {"resource": place.resource, "name": place.name, "set": put, "delete": gone}
+        answers = self._request(api, [item], validate=False)
+        return answers if isinstance(answers, Fault) else _code(api, place.name, answers[0])
+
+    def _topic_id(self, name: str) -> str | Fault | None:
+        view = self._look("DescribeTopics", None)
+        if isinstance(view, Fault):
+            return view
+        return view.topics[name].id if name in view.topics else None
+
+    def _describe(self) -> FrozenMap | Fault:
+        """Brokers have made-up addresses; the first one leads."""
+        view = self._look("DescribeCluster", None)
+        if isinstance(view, Fault):
+            return view
+        live = self._cluster.answering.live
+        brokers = (FrozenMap(id=n, host=f"broker-{n}", port=9092, rack=None) for n in live)
+        may = self._user.may("Describe", CLUSTER)
+        return FrozenMap(
+            cluster_id=self._cluster.answering.id,
+            brokers=tuple(brokers),
+            controller_id=live[0] if may else None,
+        )
+
+    def _look(self, api: str, at: str | None) -> View | Fault:
+        if self._closed:
+            return _CLOSED
+        try:
+            self._reach()
+            return self._cluster.look(api, int(at) if at is not None else None)
+        except ValueError:
+            return faults.not_sent("Metadata", f"there is no broker {at}")
+        except Unreachable as error:
+            return faults.not_sent("Metadata", str(error))
+        except Lost as error:
+            return faults.lost("Metadata", str(error))
+
+    def _send(self, batch: Batch, secrets: Secrets | None) -> list[Answer] | Fault:
+        """secrets: what references stand for, None for a dry run, which has none."""
+        if self._closed:
+            return _CLOSED
+        api = batch.request.name
+        if api not in HANDLERS:
+            return _unsupported(api)
+        items = [_revealed(step.payload, secrets or {}) for step in batch.steps]
+        return self._request(api, items, validate=secrets is None)
+
+    def _request(self, api: str, items: Sequence[Item], *, validate: bool) -> list[Answer] | Fault:
+        try:
+            self._reach()
+            self._identify()
+        except (Unreachable, Lost) as error:
+            return faults.not_sent(api, str(error))
+        try:
+            answers = self._cluster.write(api, items, self._user, validate=validate)
+        except Unreachable as error:
+            return faults.not_sent(api, str(error))
+        except Lost as error:
+            return faults.lost(api, str(error))
+        self.prove()
+        return answers
+
+
+def _revealed(value: Any, secrets: Secrets) -> Any:
+    """A payload as it leaves this computer: with the secrets themselves, as far as there are."""
+    if isinstance(value, SecretRef):
+        secret = secrets.get(str(value))
+        return value if secret is None else secret.reveal()
+    if isinstance(value, FrozenMap):
+        return FrozenMap({key: _revealed(item, secrets) for key, item in value.items()})
+    return value
+
+
+def _fault(api: str, step: Step, answer: Answer) -> Fault | None:
+    if answer.code and "resource" in step.payload:
+        where = (step.payload["resource"], step.payload["name"])
+        return config_fault(api, *where, answer.code, answer.message, wait=answer.wait)
+    return _code(api, step.identity.key, answer)
+
+
+def _code(api: str, name: str, answer: Answer) -> Fault | None:
+    if not answer.code:
+        return None
+    return faults.fault_of(api, answer.code, name, answer.message, wait=answer.wait)
+
+
+def _status(fault: Fault) -> OutcomeStatus:
+    ambiguous = fault.kind is FaultClass.AMBIGUOUS
+    return OutcomeStatus.UNKNOWN if ambiguous else OutcomeStatus.FAILED
+
+
+def _failed_sweep(kind: str, depth: Depth, fault: Fault) -> Sweep:
+    return Sweep(kind, depth, (), Coverage(CoverageKind.FAILED, fault))
+
+
+def _unsupported(what: str) -> Fault:
+    return Fault(
+        code="UNSUPPORTED",
+        message=f"the simulated cluster does not know {what}",
+        kind=FaultClass.DEFINITE,
+        advice="use a real cluster, or leave it out",
+    )

@@ -1,0 +1,357 @@
+"""Judges the ACL changes of a plan: who gains and loses what, and what must not happen.
+
+A plan must not take the rights of whom it runs as, open a resource by deleting its last ACL, or
+trust a simulation that the cluster contradicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from kafkaform.core.change import Action, Block, BlockKind, Change, Review
+from kafkaform.core.dataclass import dataclass, replace
+from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
+from kafkaform.core.value import EMPTY
+
+from ..authority.authorizer import (
+    PREFIXED,
+    SOME_TOPIC,
+    Access,
+    Question,
+    Verdict,
+    covered,
+    decide,
+    index,
+)
+from ..authority.calibration import (
+    Oneself,
+    list_rights,
+    mismatches,
+    oneself,
+)
+from ..authority.effects import (
+    IDEMPOTENT,
+    OTHER,
+    Both,
+    Effect,
+    both,
+    effect,
+    pattern,
+)
+from ..authority.lockout import UNPROVEN_ACCESS, find_sight_losses, lockouts
+from ..kinds.acl import resource_type as acls
+from ..kinds.acl.resource_type import DENY, Acl
+from ..kinds.topic import resource_type as topics
+from ..protocol import rights
+
+Found = Iterator[tuple[Identity, Block]]
+
+OPEN_ACCESS = "open-access"
+MANY, SHOWN = 5, 5
+"""From so many ACL changes on, a plan sums up who gains and loses, and names so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acls:
+    """The ACL changes of a plan. created, deleted: what it will do, by identity; live: what is
+    there now."""
+
+    created: Mapping[Identity, Acl]
+    deleted: Mapping[Identity, Acl]
+    live: tuple[Acl, ...]
+
+    @property
+    def after(self) -> tuple[Acl, ...]:
+        gone = set(self.deleted.values())
+        return (*(acl for acl in self.live if acl not in gone), *self.created.values())
+
+
+def needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
+    """All ACLs, the topics, and what the cluster says that we may do."""
+    if not any(map(_concerns, changes)):
+        return {}
+    return {acls.KIND: Depth.FULL, topics.KIND: Depth.NAMES, rights.KIND: Depth.FULL}
+
+
+def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts) -> Review:
+    """Blocks, notes, losses and warnings of all ACL changes."""
+    mine = [change for change in changes if _concerns(change)]
+    sweep = sweeps.get(acls.KIND)
+    if not mine:
+        return Review()
+    if sweep is None or sweep.coverage.kind is not CoverageKind.COMPLETE:
+        return Review(blocks=dict(_unread(mine)), warnings=(UNREAD,))
+    plan = _acls(mine, sweep)
+    before, after = (_access(found, facts) for found in (plan.live, plan.after))
+    me = oneself(before, sweeps.get(rights.KIND), facts)
+    effects = _effects(plan, before, after)
+    caught = [
+        *lockouts(changes, plan.created, plan.deleted, before, me, facts),
+        *find_sight_losses(
+            changes,
+            plan.created,
+            plan.deleted,
+            before,
+            after,
+            me,
+            list_rights(sweeps.get(rights.KIND)),
+        ),
+    ]
+    wrong = mismatches(before, me, sweeps.get(rights.KIND))
+    return Review(
+        blocks=_first((identity, block) for identity, block in caught if not block.waiver),
+        unless=_grouped(
+            (
+                *(pair for pair in caught if pair[1].waiver),
+                *((identity, UNPROVEN) for identity in effects if wrong),
+                *_openings(plan, before, after, me, sweeps.get(topics.KIND)),
+            )
+        ),
+        notes={identity: found.notes for identity, found in effects.items()},
+        losses={identity: found.losses for identity, found in effects.items() if found.losses},
+        warnings=(*wrong, *_unread_words(plan.live), *_undeclared(facts), *_summary(effects)),
+    )
+
+
+UNREAD = "the ACLs could not all be read, so nobody can tell who would gain or lose what"
+
+
+def _concerns(change: Change) -> bool:
+    made = change.action in (Action.CREATE, Action.DELETE)
+    return change.identity.kind == acls.KIND and made and change.blocked is None
+
+
+def _unread(changes: Sequence[Change]) -> Iterator[tuple[Identity, Block]]:
+    """What can take rights is blocked where the rights are not known."""
+    for change in changes:
+        acl = acls.acl_of(change.before or change.after or EMPTY)
+        if change.action is Action.DELETE or acl.permission == DENY:
+            reason = "the ACLs could not all be read, so nobody can tell what this would take"
+            advice = "let somebody apply this who has Describe on Cluster"
+            yield change.identity, Block(BlockKind.GUARD, reason, advice)
+
+
+def _acls(changes: Sequence[Change], sweep: Sweep) -> Acls:
+    return Acls(
+        {c.identity: acls.acl_of(c.after or EMPTY) for c in changes if c.action is Action.CREATE},
+        {c.identity: acls.acl_of(c.before or EMPTY) for c in changes if c.action is Action.DELETE},
+        tuple(acls.acl_of(item.attributes) for item in sweep.items),
+    )
+
+
+def _access(found: Iterable[Acl], facts: Facts) -> Access:
+    declared = facts.values.get("authorizer") or EMPTY
+    supers = declared.get("super_users")
+    return Access(
+        index(found),
+        None if supers is None else frozenset(supers),
+        declared.get("allow_if_no_acl"),
+    )
+
+
+# ── gains and losses ────────────────────────────────────────────────────────────────────
+
+
+def _effects(plan: Acls, before: Access, after: Access) -> dict[Identity, Effect]:
+    worlds = _assumed(before, after)
+    made = {**dict.fromkeys(plan.created, True), **dict.fromkeys(plan.deleted, False)}
+    found = {**plan.created, **plan.deleted}
+    effects = {
+        identity: effect(found[identity], worlds, created=created)
+        for identity, created in made.items()
+    }
+    for identity, acl in plan.created.items():
+        closed = _closed(acl, effects[identity], before, after)
+        effects[identity] = _closed_to_producers(acl, closed, before, after)
+    for identity, acl in plan.deleted.items():
+        effects[identity] = _open(acl, effects[identity], before, after)
+    return effects
+
+
+def _assumed(before: Access, after: Access) -> Both:
+    """What is not declared is taken as Kafka's own default, which a warning says."""
+    return both(
+        *(
+            Access(one.index, one.super_users or frozenset(), one.allow_if_no_acl is True)
+            for one in (before, after)
+        )
+    )
+
+
+def _unread_words(live: Sequence[Acl]) -> tuple[str, ...]:
+    unknown = sum(not acls.is_known(acl) for acl in live)
+    if not unknown:
+        return ()
+    return (f"ACLs with words that are newer than this version, and not counted in: {unknown}",)
+
+
+def _undeclared(facts: Facts) -> tuple[str, ...]:
+    declared = facts.values.get("authorizer") or EMPTY
+    missing = [n for n in ("super_users", "allow_if_no_acl") if declared.get(n) is None]
+    unknown = []
+    if missing:
+        unknown.append(
+            f"authorizer {{ {', '.join(missing)} }} is not declared in the provider block: who "
+            "gains and loses is told as if there were no super users and no ACL meant no access"
+        )
+    if facts.principal is None:
+        unknown.append(
+            "whom the cluster takes us for is not known, so a lock-out can be recognised in part "
+            "only: declare principal in the provider block"
+        )
+    return tuple(unknown)
+
+
+def _summary(effects: Mapping[Identity, Effect]) -> tuple[str, ...]:
+    if len(effects) < MANY:
+        return ()
+    gain = sorted({who for found in effects.values() for who in found.gainers})
+    lose = sorted({who for found in effects.values() for who in found.losers})
+    said = [f"{verb} by {_list(who)}" for verb, who in (("gained", gain), ("lost", lose)) if who]
+    partial = any(found.partial for found in effects.values())
+    more = "; not all who are concerned were asked about" if partial else ""
+    if not said:
+        return (f"{len(effects)} changes of ACLs: together they give and take nothing{more}",)
+    return (f"{len(effects)} changes of ACLs: rights are {'; '.join(said)}{more}",)
+
+
+def _list(who: Sequence[str]) -> str:
+    more = len(who) - SHOWN
+    return ", ".join(who[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _closed(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
+    """The first ACL of a resource that stood open takes it from everybody else."""
+    if before.allow_if_no_acl is not True or not _only(acl, after, before):
+        return found
+    closed = f"everybody whom no ACL names loses {pattern(acl)}, which stood open"
+    if acl.resource_type == "Cluster":
+        closed += ", and with it creating and deleting topics that have ACLs"
+    elif acl.resource_type == "Topic" and not covered(after.index, "Cluster", acls.CLUSTER):
+        closed += ", but may still create and delete it, as the cluster itself has no ACL"
+    return replace(found, notes=(*found.notes, closed), losses=(*found.losses, closed))
+
+
+def _open(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
+    """The last ACL of a resource, where no ACL means that everybody may."""
+    if before.allow_if_no_acl is not True or not _only(acl, before, after):
+        return found
+    more = ", and may create and delete every topic" if acl.resource_type == "Cluster" else ""
+    opened = f"everybody gains everything on {pattern(acl)}{more}"
+    return replace(found, notes=(*found.notes, opened))
+
+
+def _closed_to_producers(acl: Acl, found: Effect, before: Access, after: Access) -> Effect:
+    """The first ACL of the topic that brokers ask for on behalf of idempotent producers of any
+    topic: in an open cluster it shuts out those who write without an ACL."""
+    somebody = Question(f"User:{OTHER}", OTHER, IDEMPOTENT, "Cluster", acls.CLUSTER)
+    mine = acl.resource_type == "Topic" and covered(index([acl]), "Topic", SOME_TOPIC)
+    if before.allow_if_no_acl is not True or not mine or acl.resource_name == acls.EVERYTHING:
+        return found
+    had, has = (decide(one, somebody).verdict for one in (before, after))
+    if had is not Verdict.ALLOWED or has is Verdict.ALLOWED:
+        return found
+    shut = (
+        "everybody without an ACL of Write loses IdempotentWrite, whatever topic they write to: "
+        f"brokers ask for a topic called {SOME_TOPIC}"
+    )
+    return replace(found, notes=(*found.notes, shut), losses=(*found.losses, shut))
+
+
+def _only(acl: Acl, one: Access, other: Access) -> bool:
+    """Whether the ACL's resource has an ACL in the one world and none in the other."""
+    kind, name = acl.resource_type, _general(acl)
+    return covered(one.index, kind, name) and not covered(other.index, kind, name)
+
+
+def _general(acl: Acl) -> str:
+    """A name that the ACL covers, and no narrower pattern."""
+    if acl.pattern_type == PREFIXED:
+        return acl.resource_name + OTHER
+    return OTHER if acl.resource_name == acls.EVERYTHING else acl.resource_name
+
+
+# ── what the user may accept ────────────────────────────────────────────────────────────
+
+
+def _openings(plan: Acls, before: Access, after: Access, me: Oneself, live: Sweep | None) -> Found:
+    for identity, acl in plan.deleted.items():
+        opened = _opened(acl, before, after, me, live)
+        if opened:
+            more = ", and create and delete every topic" * (acl.resource_type == "Cluster")
+            yield identity, _open_block(opened, more, before.allow_if_no_acl)
+
+
+def _first(found: Found) -> dict[Identity, Block]:
+    blocks: dict[Identity, Block] = {}
+    for identity, block in found:
+        blocks.setdefault(identity, block)
+    return blocks
+
+
+def _grouped(found: Iterable[tuple[Identity, Block]]) -> dict[Identity, tuple[Block, ...]]:
+    """The first block for each waiver of a change."""
+    blocks: dict[Identity, dict[str, Block]] = {}
+    for identity, block in found:
+        blocks.setdefault(identity, {}).setdefault(block.waiver, block)
+    return {identity: tuple(by_waiver.values()) for identity, by_waiver in blocks.items()}
+
+
+UNPROVEN = Block(
+    BlockKind.GUARD,
+    "the cluster decides otherwise than its ACLs say (see the warning), so nobody can tell what "
+    "this would do",
+    "find out why; --accept-unproven-access changes ACLs all the same",
+    UNPROVEN_ACCESS,
+)
+
+
+def _open_block(what: str, more: str, rule: bool | None) -> Block:
+    """more: what everybody may do besides."""
+    why = (
+        f"allow.everyone.if.no.acl.found = true, so everybody may then do everything with it{more}"
+        if rule
+        else "allow_if_no_acl is not declared, and if it is true everybody may then do everything "
+        f"with it{more}"
+    )
+    return Block(
+        BlockKind.GUARD,
+        f"it is the last ACL of {what}; {why}",
+        "keep an ACL there"
+        + ("" if rule else ", declare authorizer { allow_if_no_acl = false } if that is so,")
+        + " or accept it with --accept-open-access",
+        OPEN_ACCESS,
+    )
+
+
+def _opened(acl: Acl, before: Access, after: Access, me: Oneself, live: Sweep | None) -> str:
+    """The resource that has an ACL now and none afterwards, or an empty text."""
+    if before.allow_if_no_acl is False:
+        return ""
+    kind = acl.resource_type
+    general = _general(acl)
+    for name in (general, *_live(acl, live)):
+        lost = covered(before.index, kind, name) and not covered(after.index, kind, name)
+        if lost and _exists(kind, name, before, me, live):
+            return pattern(acl) if name == general else f"{kind} {name}"
+    return ""
+
+
+def _live(acl: Acl, live: Sweep | None) -> Iterator[str]:
+    """The live topics that a wide ACL covers."""
+    if acl.resource_type != "Topic" or not _general(acl).endswith(OTHER):
+        return
+    prefix = _general(acl).removesuffix(OTHER)
+    for item in live.items if live else ():
+        if item.identity.key.startswith(prefix):
+            yield item.identity.key
+
+
+def _exists(kind: str, name: str, before: Access, me: Oneself, live: Sweep | None) -> bool:
+    """Whether the resource may be there: only topics that we would see are known not to be."""
+    if kind != "Topic" or live is None or live.coverage.kind is CoverageKind.FAILED:
+        return True
+    if any(item.identity.key == name for item in live.items):
+        return True
+    question = Question(me.principal, None, "Describe", kind, name)
+    return not me.root and decide(me.access(before), question).verdict is not Verdict.ALLOWED

@@ -1,0 +1,184 @@
+"""What only `describe` asks: partitions with their replicas in sync, configs with all that is
+known of them, brokers with fenced ones, and the names of config resources and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kafka.protocol.admin import (
+    DescribeClusterRequest,
+    DescribeConfigsRequest,
+    ListConfigResourcesRequest,
+    ListGroupsRequest,
+)
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+
+from kafkaform.core.dataclass import dataclass
+
+from .client import Wire
+from .configs import TYPES
+from .topic_ids import id_text
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """leader: a broker id, None without one; offline: replicas whose broker or disk is down."""
+
+    number: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    name: str
+    code: int
+    topic_id: str | None
+    internal: bool
+    partitions: tuple[PartitionRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRow:
+    """value: None if it is sensitive or not set; source: the protocol's number."""
+
+    name: str
+    value: str | None
+    sensitive: bool
+    read_only: bool
+    source: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRow:
+    """The configs of one resource, or why they are not there."""
+
+    code: int
+    message: str | None
+    configs: tuple[ConfigRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRow:
+    """fenced: registered but not serving; None if the cluster does not tell."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    fenced: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """A listing of names, or its error code."""
+
+    code: int
+    names: tuple[str, ...] = ()
+
+
+def topics(wire: Wire, names: Sequence[str] | None, timeout: float) -> tuple[TopicRow, ...]:
+    """Partitions of these topics, or of all that we may see (None); timeout: seconds."""
+    topic = MetadataRequest.MetadataRequestTopic
+    request = MetadataRequest(
+        topics=None if names is None else [topic(name=name) for name in names],
+        allow_auto_topic_creation=False,
+        min_version=10,
+    )
+    return tuple(
+        TopicRow(
+            row.name,
+            row.error_code,
+            id_text(row.topic_id),
+            bool(row.is_internal),
+            tuple(
+                PartitionRow(
+                    part.partition_index,
+                    part.leader_id if part.leader_id >= 0 else None,
+                    tuple(part.replica_nodes),
+                    tuple(part.isr_nodes),
+                    tuple(part.offline_replicas or ()),
+                )
+                for part in sorted(row.partitions, key=lambda part: part.partition_index)
+            ),
+        )
+        for row in wire.send(request, timeout).topics
+    )
+
+
+def configs(
+    wire: Wire,
+    resource: str,
+    names: Sequence[str],
+    timeout: float,
+    node: str | None = None,
+    keys: Sequence[str] | None = None,
+) -> Mapping[str, ResourceRow]:
+    """Configs of these resources, defaults too. node: needed for a broker's own; keys: only those
+    of these names, None for all (KIP-133); timeout: seconds."""
+    row = DescribeConfigsRequest.DescribeConfigsResource
+    wanted = None if keys is None else list(keys)
+    request = DescribeConfigsRequest(
+        resources=[
+            row(resource_type=TYPES[resource], resource_name=name, configuration_keys=wanted)
+            for name in names
+        ],
+        include_synonyms=False,
+        include_documentation=False,
+        min_version=1,
+    )
+    return {
+        row.resource_name: ResourceRow(
+            row.error_code,
+            row.error_message,
+            tuple(
+                ConfigRow(
+                    entry.name,
+                    entry.value,
+                    bool(entry.is_sensitive),
+                    bool(entry.read_only),
+                    entry.config_source,
+                )
+                for entry in row.configs or ()
+            ),
+        )
+        for row in wire.send(request, timeout, node).results
+    }
+
+
+def brokers(wire: Wire, timeout: float) -> tuple[BrokerRow, ...]:
+    """Every broker that is registered, by id; fenced ones only where the cluster tells them
+    (DescribeCluster v2)."""
+    request = DescribeClusterRequest(
+        include_cluster_authorized_operations=False, include_fenced_brokers=True
+    )
+    response = wire.send(request, timeout)
+    return tuple(
+        BrokerRow(row.broker_id, row.host, row.port, row.rack, getattr(row, "is_fenced", None))
+        for row in sorted(response.brokers, key=lambda row: row.broker_id)
+    )
+
+
+def metadata_version(wire: Wire, node: str, timeout: float) -> int | None:
+    """The highest level of metadata.version that this broker's software supports."""
+    request = ApiVersionsRequest(
+        client_software_name="kafkaform", client_software_version="1", min_version=3
+    )
+    rows = wire.send(request, timeout, node).supported_features or ()
+    return next((row.max_version for row in rows if row.name == "metadata.version"), None)
+
+
+def config_resources(wire: Wire, resource: str, timeout: float) -> Names:
+    """Names of the resources of this type that have configs of their own."""
+    request = ListConfigResourcesRequest(resource_types=[TYPES[resource]], min_version=1)
+    response = wire.send(request, timeout)
+    rows = response.config_resources or ()
+    return Names(response.error_code, tuple(sorted(row.resource_name for row in rows)))
+
+
+def groups(wire: Wire, node: str, timeout: float) -> Names:
+    """Names of the groups that this broker coordinates."""
+    response = wire.send(ListGroupsRequest(states_filter=[], types_filter=[]), timeout, node)
+    return Names(response.error_code, tuple(sorted(row.group_id for row in response.groups)))

@@ -1,0 +1,179 @@
+"""CreateTopics (v5 to v7), CreatePartitions, DeleteTopics by id (v6) and Metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kafka.protocol.admin import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+)
+from kafka.protocol.metadata import MetadataRequest
+
+from kafkaform.core.dataclass import dataclass
+
+from .answers import Answer, Answers, Entry
+from .client import Wire
+from .fast_decoding import NamedTopics
+from .topic_ids import id_text, parse_id
+
+ANSWER_MARGIN = 15.0
+"""Seconds that the client waits longer than the broker may take, so that the broker's own
+REQUEST_TIMED_OUT, and not ours, is what we hear."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRow:
+    """One topic of a Metadata answer. replicas, in_sync: broker ids of partition 0, 1, …;
+    leaderless: partitions without a leader; operations: codes of what we may do, None if not
+    asked; leaders: of partition 0, 1, …, -1 if none leads."""
+
+    name: str
+    code: int
+    topic_id: str | None = None
+    internal: bool = False
+    replicas: tuple[tuple[int, ...], ...] = ()
+    leaderless: int = 0
+    operations: frozenset[int] | None = None
+    in_sync: tuple[tuple[int, ...], ...] = ()
+    leaders: tuple[int, ...] = ()
+
+
+def create_topics(
+    wire: Wire, topics: Sequence[Mapping[str, Any]], timeout: float, *, validate_only: bool
+) -> Answers:
+    """Create topics, or only ask whether it would work. topics: payloads with name, partitions
+    (-1: default), replication_factor, assignment or None, configs; timeout: seconds."""
+    request = CreateTopicsRequest(
+        topics=[_new_topic(topic) for topic in topics],
+        timeout_ms=int(timeout * 1000),
+        validate_only=validate_only,
+        min_version=5,
+    )
+    response = wire.send(request, timeout + ANSWER_MARGIN)
+    return Answers(
+        {topic.name: _created(topic) for topic in response.topics},
+        response.throttle_time_ms / 1000,
+    )
+
+
+def create_partitions(
+    wire: Wire, topics: Sequence[Mapping[str, Any]], timeout: float, *, validate_only: bool
+) -> Answers:
+    """Raise partition counts. topics: payloads with name, count (the new total) and assignment
+    (of the new partitions) or None; timeout: seconds."""
+    row = CreatePartitionsRequest.CreatePartitionsTopic
+    request = CreatePartitionsRequest(
+        topics=[
+            row(
+                name=topic["name"],
+                count=topic["count"],
+                assignments=_added(topic["assignment"]),
+            )
+            for topic in topics
+        ],
+        timeout_ms=int(timeout * 1000),
+        validate_only=validate_only,
+    )
+    response = wire.send(request, timeout + ANSWER_MARGIN)
+    return Answers(
+        {row.name: Answer(row.error_code, row.error_message) for row in response.results},
+        response.throttle_time_ms / 1000,
+    )
+
+
+def delete_topics(wire: Wire, topic_ids: Sequence[str], timeout: float) -> Answers:
+    """Delete topics by id and by nothing else; the broker answers in any order."""
+    row = DeleteTopicsRequest.DeleteTopicState
+    request = DeleteTopicsRequest(
+        topics=[row(name=None, topic_id=parse_id(text)) for text in topic_ids],
+        timeout_ms=int(timeout * 1000),
+        min_version=6,
+    )
+    response = wire.send(request, timeout + ANSWER_MARGIN)
+    return Answers(
+        {
+            id_text(row.topic_id) or "": Answer(row.error_code, row.error_message)
+            for row in response.responses
+        },
+        response.throttle_time_ms / 1000,
+    )
+
+
+def list_topics(
+    wire: Wire,
+    names: Sequence[str] | None,
+    timeout: float,
+    *,
+    node: str | None = None,
+    operations: bool = False,
+) -> tuple[TopicRow, ...]:
+    """What Metadata says of these topics, or of all that we may see (None). node: the broker
+    whose view is wanted; operations: also ask what we may do with each."""
+    everything = MetadataRequest(
+        topics=None,
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=operations,
+        min_version=10,
+    )
+    request = everything if names is None else NamedTopics(names, operations)
+    response = wire.send(request, timeout, node)
+    return tuple(_row(row, operations) for row in response.topics)
+
+
+def _new_topic(topic: Mapping[str, Any]) -> Any:
+    row = CreateTopicsRequest.CreatableTopic
+    assignment = topic["assignment"]
+    return row(
+        name=topic["name"],
+        num_partitions=-1 if assignment else topic["partitions"],
+        replication_factor=-1 if assignment else topic["replication_factor"],
+        assignments=[
+            row.CreatableReplicaAssignment(partition_index=index, broker_ids=list(replicas))
+            for index, replicas in enumerate(assignment or ())
+        ],
+        configs=[
+            row.CreatableTopicConfig(name=key, value=value)
+            for key, value in sorted(topic["configs"].items())
+        ],
+    )
+
+
+def _created(row: Any) -> Answer:
+    """Those who may not describe the topic's configs get -1 counts and an empty list, which
+    does not mean that there are no configs."""
+    withheld = bool(row.topic_config_error_code) or row.configs is None
+    return Answer(
+        code=row.error_code,
+        message=row.error_message,
+        topic_id=id_text(getattr(row, "topic_id", None)),
+        partitions=row.num_partitions if row.num_partitions > 0 else None,
+        replication_factor=row.replication_factor if row.replication_factor > 0 else None,
+        configs=None
+        if withheld
+        else tuple(Entry(entry.name, entry.value, entry.config_source) for entry in row.configs),
+    )
+
+
+def _added(assignment: Sequence[Sequence[int]] | None) -> list[Any] | None:
+    if assignment is None:
+        return None
+    row = CreatePartitionsRequest.CreatePartitionsTopic.CreatePartitionsAssignment
+    return [row(broker_ids=list(replicas)) for replicas in assignment]
+
+
+def _row(row: Any, operations: bool) -> TopicRow:
+    partitions = sorted(row.partitions, key=lambda partition: partition.partition_index)
+    return TopicRow(
+        name=row.name,
+        code=row.error_code,
+        topic_id=id_text(row.topic_id),
+        internal=bool(row.is_internal),
+        replicas=tuple(tuple(partition.replica_nodes) for partition in partitions),
+        leaderless=sum(partition.leader_id < 0 for partition in partitions),
+        operations=frozenset(row.authorized_operations or ()) if operations else None,
+        in_sync=tuple(tuple(partition.isr_nodes) for partition in partitions),
+        leaders=tuple(partition.leader_id for partition in partitions),
+    )
