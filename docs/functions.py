@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from kafkaform.language.forms import FORMS
+from kafkaform.language.expressions.special_forms import FORMS
 from kafkaform.language.functions import function_groups
 from kafkaform.language.functions.spec import usage
 

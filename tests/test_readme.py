@@ -10,12 +10,7 @@ import time
 import uuid
 from pathlib import Path
 
-from confluent_kafka.admin import (
-    AlterConfigOpType,
-    ConfigEntry,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from .conftest import Broker
 from .logins import admin_login, open_client

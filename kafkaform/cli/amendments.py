@@ -11,14 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from kafkaform_kafka.kinds.config.resource_type import (
-    BROKER,
-    DEFAULTS,
-    GROUP,
-    METRICS,
-    SET,
-    Scope,
-)
+from kafkaform_kafka.kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS, SET, Scope
 from kafkaform_kafka.kinds.quota.resource_type import ENTITY_TYPES, key_of
 from kafkaform_kafka.kinds.user.resource_type import FEWEST, MECHANISMS, identity_key
 from kafkaform_kafka.protocol.broker_rules import is_internal

@@ -18,15 +18,7 @@ from .console import Console
 from .hooks import hold_standard_streams, no_core_dumps, tell_faults
 from .outlet import Unwritable, fenced, unwritten
 from .quick import understood
-from .signals import (
-    NOTHING_CHANGED,
-    SIGNALS,
-    Ended,
-    end_on_signals,
-    leave,
-    within,
-    work_in_child,
-)
+from .signals import NOTHING_CHANGED, SIGNALS, Ended, end_on_signals, leave, within, work_in_child
 
 GARBAGE = 20_000
 """New objects before the collector looks for garbage; Python's own number is 700."""

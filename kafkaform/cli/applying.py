@@ -31,14 +31,7 @@ from ..audit.event import (
 from ..core.change import Change, Outcome, OutcomeStatus, Verdict
 from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostics
-from ..core.errors import (
-    Blocked,
-    Interrupted,
-    KafkaformError,
-    Locked,
-    OtherCluster,
-    PlanRefused,
-)
+from ..core.errors import Blocked, Interrupted, KafkaformError, Locked, OtherCluster, PlanRefused
 from ..core.progress import Message
 from ..core.resource import InstanceWorld
 from ..core.value import FrozenMap

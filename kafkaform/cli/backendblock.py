@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity, suggest
 
 if TYPE_CHECKING:
-    from ..language.settings import Settings
+    from ..language.declare.settings import Settings
 
 LOCAL, IN_PROCESS = "local", "memory"
 LEASE = "lease"

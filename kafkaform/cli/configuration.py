@@ -13,8 +13,8 @@ from ..core.redaction import clean
 from ..core.resource import Desired, Observed, Output, ProviderConfig
 from ..core.secret import Secret
 from ..core.value import FrozenMap, SecretRef, Value
-from ..language.confined import confined
-from ..language.declare import declare
+from ..language.declare.top_level import declare
+from ..language.declare.variables import resolve
 from ..language.desired import (
     Built,
     DataInfo,
@@ -27,9 +27,9 @@ from ..language.desired import (
     load,
 )
 from ..language.desired import Inputs as Values
-from ..language.evaluate import context
+from ..language.expressions.compilation import context
 from ..language.functions import function_table
-from ..language.variables import resolve
+from ..language.functions.confined_files import confined
 from ..provider.contract import Provider, Session
 from ..provider.registry import Registry
 from ..syntax.nodes import File

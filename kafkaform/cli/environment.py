@@ -11,7 +11,7 @@ from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.schema import BOOL, STRING, Attribute, ObjectSchema, list_of
 from ..core.value import FrozenMap, SecretRef, Value
-from ..language.providers import ProviderInfo
+from ..language.evaluate.provider_blocks import ProviderInfo
 
 PREFIX = "KAFKAFORM_"
 _OTHER = re.compile(r"[^A-Z0-9]")

@@ -24,20 +24,20 @@ from ..core.schema import ObjectSchema
 from ..core.value import EMPTY, FrozenMap, Value
 from ..fleet import register as model
 from ..fleet.globs import expression
-from ..language.arguments import compile_arguments, evaluate_arguments
-from ..language.blocks import Shape, header, shape_faults, single, title
-from ..language.code import Context, Env
-from ..language.confined import confined
-from ..language.declarations import ProviderBlock
-from ..language.declare import declare
+from ..language.declare.blocks import Shape, header, shape_faults, single, title
+from ..language.declare.declarations import ProviderBlock
+from ..language.declare.top_level import declare
+from ..language.declare.variables import resolve
 from ..language.desired import Inputs as Values
 from ..language.desired import ProviderInfo, Tree
-from ..language.evaluate import context as make_context
-from ..language.faults import Poisoned, error, near
+from ..language.evaluate.arguments import compile_arguments, evaluate_arguments
+from ..language.evaluate.provider_blocks import configured
+from ..language.expressions.code import Context, Env
+from ..language.expressions.compilation import context as make_context
+from ..language.expressions.namespaces import Space
 from ..language.functions import function_table
-from ..language.providers import configured
-from ..language.scope import Space
-from ..language.variables import resolve
+from ..language.functions.confined_files import confined
+from ..language.values.faults import Poisoned, error, near
 from ..provider.contract import Provider, Secrets
 from ..provider.registry import Registry
 from ..syntax.nodes import Block, File

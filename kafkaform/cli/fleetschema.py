@@ -8,16 +8,7 @@ from datetime import date
 from typing import Any
 
 from ..core.errors import UsageError
-from ..core.schema import (
-    ANY,
-    BOOL,
-    NUMBER,
-    STRING,
-    Attribute,
-    ObjectSchema,
-    list_of,
-    schema,
-)
+from ..core.schema import ANY, BOOL, NUMBER, STRING, Attribute, ObjectSchema, list_of, schema
 from ..fleet.conditions import ConditionFault, parse, pattern_fault
 from .stores import seconds_of
 

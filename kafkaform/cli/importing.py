@@ -13,17 +13,10 @@ from ..core.address import Address
 from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic, Severity, suggest
 from ..core.errors import KafkaformError, UsageError
-from ..core.resource import (
-    CoverageKind,
-    Depth,
-    Facts,
-    Identity,
-    Observed,
-    Sweep,
-)
+from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Sweep
 from ..core.schema import Attribute
 from ..core.value import EMPTY, FrozenMap, SecretRef, Value
-from ..language.declare import declare
+from ..language.declare.top_level import declare
 from ..plan.diff import compare
 from ..provider.contract import ResourceType, Session
 from ..render.text import inline

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..language.confined import confined
-from ..language.limits import LIMITS
-from ..language.tree import is_read
+from ..language.declare.folder import is_read
+from ..language.functions.confined_files import confined
+from ..language.values.limits import LIMITS
 
 
 def root_of(folder: Path) -> Path:

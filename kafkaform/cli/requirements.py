@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from .. import __version__
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
-from ..language.settings import Settings, settings
-from ..language.tree import Tree
+from ..language.declare.folder import Tree
+from ..language.declare.settings import Settings, settings
 from .backendblock import backend_faults
 
 _OPERATOR = re.compile(r"^\s*(~>|=(?!=))")

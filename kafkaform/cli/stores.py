@@ -21,7 +21,7 @@ from ..state.backends.local import LocalBackend
 from .backendblock import LEASE
 
 if TYPE_CHECKING:
-    from ..language.tree import Tree
+    from ..language.declare.folder import Tree
 
 STATE_FILE = "kafkaform.state.json"
 AUDIT_FILE = "kafkaform.audit.jsonl"
@@ -74,7 +74,7 @@ def _tree(folder: Path) -> Tree | None:
     parsed for this, nor the language be loaded."""
     if not any(_may_hold(path) for path in folder.iterdir() if path.name.endswith(FILES)):
         return None
-    from ..language.tree import load
+    from ..language.declare.folder import load
     from .reading import read_folder, root_of
 
     return load(read_folder(root_of(folder), folder))
@@ -92,7 +92,7 @@ def _may_hold(path: Path) -> bool:
 
 def _stated(tree: Tree) -> tuple[str, Mapping[str, str]]:
     """The place that the backend block names, and its options. Raises ConfigurationError."""
-    from ..language.settings import settings
+    from ..language.declare.settings import settings
     from .backendblock import backend_faults, placed
 
     found = settings(tree)[0]

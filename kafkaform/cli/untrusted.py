@@ -17,8 +17,8 @@ from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import UsageError
 from ..core.schema import Attribute, ObjectSchema
 from ..core.value import FrozenMap, SecretRef, Value
-from ..language.given import PREFIX as VARIABLES
-from ..language.providers import ProviderInfo
+from ..language.declare.variable_values import PREFIX as VARIABLES
+from ..language.evaluate.provider_blocks import ProviderInfo
 from ..provider.installed import installed
 from ..provider.registry import GROUP, Registry
 from .environment import PREFIX, value_of, variable

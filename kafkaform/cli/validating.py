@@ -9,7 +9,7 @@ from pathlib import Path
 from ..core.diagnostics import Diagnostics, Range, Severity
 from ..core.errors import KafkaformError
 from ..core.resource import Desired
-from ..language.tree import Tree
+from ..language.declare.folder import Tree
 from ..render.text import json_line
 from ..syntax.nodes import Block
 from .configuration import Inputs, read_configuration

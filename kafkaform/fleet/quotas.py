@@ -9,13 +9,7 @@ from __future__ import annotations
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
-from kafkaform_kafka.kinds.quota.levels import (
-    CLIENT_ID,
-    LEVELS,
-    USER,
-    Level,
-    Part,
-)
+from kafkaform_kafka.kinds.quota.levels import CLIENT_ID, LEVELS, USER, Level, Part
 
 from .dataset import Context, Frames
 from .tables import TABLES

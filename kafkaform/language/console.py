@@ -10,16 +10,16 @@ from ..syntax.format import format
 from ..syntax.nodes import Call, Expression
 from ..syntax.parse import parse_expression
 from ..syntax.write import quote, write_value
-from .bounds import bounded
-from .check import Names, check_expression
-from .code import Env
-from .collect import clipped
-from .convert import lower
 from .desired import Built
-from .faults import Deferred, EvalError, Poisoned, as_diagnostic
-from .limits import LIMITS, Budget
-from .references import AllUses
-from .values import (
+from .evaluate.diagnostics import clipped
+from .evaluate.name_check import Names, check_expression
+from .expressions.code import Env
+from .expressions.dependencies import AllUses
+from .values.bounds import bounded
+from .values.conversion import lower
+from .values.faults import Deferred, EvalError, Poisoned, as_diagnostic
+from .values.limits import LIMITS, Budget
+from .values.value import (
     FIELDS,
     SENSITIVE,
     Computed,

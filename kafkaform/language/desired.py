@@ -15,29 +15,29 @@ from ..core.resource import Declared, Desired, Identity, Output
 from ..core.value import FrozenMap
 from ..syntax.nodes import Label
 from ..syntax.parse import collector_paused
-from .blocks import header
-from .check import Names, check_names
-from .collect import Collector
-from .data import DataInfo, Query
-from .declarations import Declarations, ResourceBlock
-from .evaluate import context as make_context
-from .evaluation import check_variables, evaluate, evaluate_checks
-from .faults import Poisoned, error, near
+from .declare.blocks import header
+from .declare.declarations import Declarations, ResourceBlock
+from .declare.folder import Tree
+from .declare.folder import load as load_folder
+from .declare.modules import Folders, Module, link, with_modules
+from .declare.variables import Inputs, VarFile, resolve
+from .evaluate.data_blocks import DataInfo, Query
+from .evaluate.diagnostics import Collector
+from .evaluate.evaluation import check_variables, evaluate, evaluate_checks
+from .evaluate.graph import graph
+from .evaluate.instructions import Instructions, check_instructions, instructions
+from .evaluate.name_check import Names, check_names
+from .evaluate.outputs import root_output
+from .evaluate.provider_blocks import ProviderInfo
+from .evaluate.resources import Settled, TypeInfo, expanded
+from .evaluate.run import Run, Schemas
+from .expressions.compilation import context as make_context
+from .expressions.dependencies import AllUses
+from .expressions.namespaces import Unset
 from .functions import function_table
 from .functions.files import Read, recording
 from .functions.spec import Function
-from .graph import graph
-from .lifecycle import Instructions, check_instructions, instructions
-from .modules import Folders, Module, link, with_modules
-from .outputs import root_output
-from .providers import ProviderInfo
-from .references import AllUses
-from .resources import Settled, TypeInfo, expanded
-from .run import Run, Schemas
-from .scope import Unset
-from .tree import Tree
-from .tree import load as load_folder
-from .variables import Inputs, VarFile, resolve
+from .values.faults import Poisoned, error, near
 
 __all__ = [
     "DataInfo",

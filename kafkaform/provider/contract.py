@@ -12,15 +12,7 @@ from typing import Protocol
 from ..core.change import Batch, Change, Impact, Outcome, Review, Step, Verdict
 from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostic, Diagnostics
-from ..core.resource import (
-    Declared,
-    Depth,
-    Facts,
-    Identity,
-    Observed,
-    Reading,
-    Sweep,
-)
+from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep
 from ..core.schema import ObjectSchema
 from ..core.secret import Secret
 from ..core.value import FrozenMap

@@ -9,16 +9,7 @@ from itertools import groupby
 from types import TracebackType
 from typing import Protocol, TypeVar
 
-from ..core.change import (
-    Action,
-    Batch,
-    Change,
-    Outcome,
-    OutcomeStatus,
-    PathChange,
-    Step,
-    Verdict,
-)
+from ..core.change import Action, Batch, Change, Outcome, OutcomeStatus, PathChange, Step, Verdict
 from ..core.clock import Clock
 from ..core.dataclass import dataclass
 from ..core.errors import KafkaformError

@@ -11,19 +11,7 @@ from ..core.change import Action, Change, Evidence, Ownership, PathChange
 from ..core.dataclass import dataclass
 from ..core.value import EMPTY, FrozenMap, Value
 from .parts import Piece, are_long, pieces
-from .text import (
-    ARROW,
-    NOT_SET,
-    cells,
-    count,
-    dotted,
-    inline,
-    masked,
-    pad,
-    pair,
-    quote,
-    value,
-)
+from .text import ARROW, NOT_SET, cells, count, dotted, inline, masked, pad, pair, quote, value
 
 INLINE_LIMIT = 100
 

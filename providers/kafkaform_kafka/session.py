@@ -10,14 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from kafkaform.core.change import Batch, Change, Impact, Outcome, OutcomeStatus, Step, Verdict
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.resource import (
-    Depth,
-    Facts,
-    FaultClass,
-    Identity,
-    Reading,
-    Sweep,
-)
+from kafkaform.core.resource import Depth, Facts, FaultClass, Identity, Reading, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
@@ -25,13 +18,7 @@ from .authority import listed_rights as rights_reads
 from .authority import required_rights
 from .authority.own_rights import read_held
 from .cluster.brokers import live_nodes, read_cluster
-from .cluster.context import (
-    Context,
-    Order,
-    Reads,
-    Reply,
-    Send,
-)
+from .cluster.context import Context, Order, Reads, Reply, Send
 from .cluster.facts import read_facts
 from .connection import clients
 from .connection.native import Native, open_native

@@ -19,14 +19,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
 from kafkaform.render.human import human
 from kafkaform_kafka.kinds.leaders.resource_type import API, KIND
-from kafkaform_kafka.memory import (
-    Killed,
-    Topic,
-    killed_after,
-    killed_before,
-    lost_reply,
-    refused,
-)
+from kafkaform_kafka.memory import Killed, Topic, killed_after, killed_before, lost_reply, refused
 from kafkaform_kafka.memory.kinds.topics import key
 from tests.model.engine import KAFKA, NORMAL, House, Screen, apply, desired, house, plan, space
 

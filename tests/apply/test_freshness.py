@@ -16,17 +16,7 @@ from kafkaform.plan.model import Plan
 from kafkaform.state.codec import encode
 from kafkaform.state.edit import put
 from kafkaform_kafka.memory import refused
-from tests.model.engine import (
-    House,
-    apply,
-    desired,
-    house,
-    identity,
-    moved,
-    plan,
-    removed,
-    topic,
-)
+from tests.model.engine import House, apply, desired, house, identity, moved, plan, removed, topic
 
 from .worlds import MS, built, complete, writes
 

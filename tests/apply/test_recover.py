@@ -7,14 +7,7 @@ import pytest
 from kafkaform.apply.settle import MARGIN_SECONDS
 from kafkaform.core.errors import OutcomeUnknown, PlanRefused
 from kafkaform.core.resource import Desired, Lifecycle
-from kafkaform_kafka.memory import (
-    Killed,
-    Mishap,
-    killed_after,
-    killed_before,
-    refused,
-    swallowed,
-)
+from kafkaform_kafka.memory import Killed, Mishap, killed_after, killed_before, refused, swallowed
 from tests.model.engine import TIMEOUT, House, apply, desired, house, moved, plan, removed, topic
 from tests.model.store import MOMENTS
 from tests.model.witness import Witness

@@ -11,14 +11,7 @@ from kafkaform.cli.scene import Applied
 from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import Lifecycle
 from kafkaform.plan.model import Plan
-from kafkaform_kafka.memory import (
-    Killed,
-    Mishap,
-    killed_after,
-    killed_before,
-    not_sent,
-    refused,
-)
+from kafkaform_kafka.memory import Killed, Mishap, killed_after, killed_before, not_sent, refused
 from tests.model.engine import House, apply, desired, house, plan, removed, topic
 
 from .worlds import MS, built, complete, statuses, writes

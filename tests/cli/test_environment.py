@@ -8,7 +8,7 @@ from kafkaform.cli.environment import completed, variable
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.schema import BOOL, STRING, Attribute, list_of, schema
 from kafkaform.core.value import FrozenMap, SecretRef, Value
-from kafkaform.language.providers import ProviderInfo
+from kafkaform.language.evaluate.provider_blocks import ProviderInfo
 
 from .here import Here
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from kafkaform.core.schema import ANY, BOOL, NUMBER, STRING, Type, object_of
-from kafkaform.language.numbers import normal
-from kafkaform.language.values import (
+from kafkaform.language.values.numbers import normal
+from kafkaform.language.values.value import (
     FIELDS,
     SENSITIVE,
     ListVal,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NoReturn
 
-from kafkaform.language.faults import FunctionFault
 from kafkaform.language.functions.spec import Function, number, strings, value
-from kafkaform.language.values import Val
+from kafkaform.language.values.faults import FunctionFault
+from kafkaform.language.values.value import Val
 
 _NAMES = {
     "absolute": "abs",

@@ -8,17 +8,17 @@ from typing import Any
 
 from kafkaform.core.diagnostics import Diagnostic, Diagnostics
 from kafkaform.core.schema import STRING, Attribute, schema
-from kafkaform.language.arguments import compile_arguments
-from kafkaform.language.code import Env
-from kafkaform.language.confined import confined
-from kafkaform.language.convert import convert
-from kafkaform.language.evaluate import context
-from kafkaform.language.faults import ConvertFault, EvalError
+from kafkaform.language.evaluate.arguments import compile_arguments
+from kafkaform.language.expressions.code import Env
+from kafkaform.language.expressions.compilation import context
 from kafkaform.language.functions import function_table
+from kafkaform.language.functions.confined_files import confined
 from kafkaform.language.functions.spec import Function
-from kafkaform.language.limits import Budget
-from kafkaform.language.unify import unify
-from kafkaform.language.values import Val
+from kafkaform.language.values.conversion import convert
+from kafkaform.language.values.faults import ConvertFault, EvalError
+from kafkaform.language.values.limits import Budget
+from kafkaform.language.values.unification import unify
+from kafkaform.language.values.value import Val
 from kafkaform.syntax.format import format
 from kafkaform.syntax.nodes import Expression
 from kafkaform.syntax.parse import parse, parse_expression, parse_template

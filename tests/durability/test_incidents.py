@@ -21,13 +21,7 @@ from kafkaform.plan.model import Mode, Options
 from kafkaform.state import codec
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.state.model import State
-from kafkaform_kafka.memory import (
-    Killed,
-    SimulatedCluster,
-    killed_after,
-    late_effect,
-    lost_reply,
-)
+from kafkaform_kafka.memory import Killed, SimulatedCluster, killed_after, late_effect, lost_reply
 
 from ..apply.worlds import built, complete, ends, writes
 from ..cli.conftest import admin, folder, here  # noqa: F401  # pytest finds them here

@@ -11,13 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from kafkaform.fleet.access_bits import ASKED, BITS
-from kafkaform_kafka.authority.authorizer import (
-    Access,
-    Question,
-    Verdict,
-    decide,
-    index,
-)
+from kafkaform_kafka.authority.authorizer import Access, Question, Verdict, decide, index
 from kafkaform_kafka.kinds.acl.resource_type import KIND, Acl
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)

@@ -35,14 +35,7 @@ from kafkaform.core.resource import Desired, Facts, Identity, Lifecycle, Output,
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.approval import seal
 from kafkaform.plan.codec import decode, encode
-from kafkaform.plan.model import (
-    Options,
-    OutputChange,
-    Plan,
-    PlanInstance,
-    Removal,
-    Unmanaged,
-)
+from kafkaform.plan.model import Options, OutputChange, Plan, PlanInstance, Removal, Unmanaged
 from tests.apply.test_throttle import RATE
 from tests.model.engine import House, apply, desired, house, plan, removed, topic
 

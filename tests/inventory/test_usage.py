@@ -16,13 +16,7 @@ from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.client import NotSent
 from kafkaform_kafka.wire.cluster import LogSize
 from kafkaform_kafka.wire.topics import TopicRow
-from kafkaform_kafka.wire.usage import (
-    Committed,
-    GroupRow,
-    GroupRows,
-    Members,
-    assigned,
-)
+from kafkaform_kafka.wire.usage import Committed, GroupRow, GroupRows, Members, assigned
 
 SEEN = Sweep("kafka_topic", Depth.FULL, (), Coverage(CoverageKind.COMPLETE))
 

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import (
-    AdminClient,
-)
+from confluent_kafka.admin import AdminClient
 
 from kafkaform.core.change import Action, Change, Outcome, OutcomeStatus
 from kafkaform.core.errors import KafkaformError
@@ -31,12 +29,7 @@ from kafkaform_kafka.connection.clients import native_config
 from kafkaform_kafka.connection.settings import Settings
 from kafkaform_kafka.inspect.access_explanation import Wanted, access_of, explain
 from kafkaform_kafka.kinds.acl import resource_type as acls
-from kafkaform_kafka.kinds.acl.resource_type import (
-    SUPPORTED,
-    Acl,
-    acl_of,
-    listed,
-)
+from kafkaform_kafka.kinds.acl.resource_type import SUPPORTED, Acl, acl_of, listed
 from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.acls import AclRow, AclRows, create_acls
 from kafkaform_kafka.wire.topics import list_topics

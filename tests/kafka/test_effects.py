@@ -17,12 +17,7 @@ from kafkaform_kafka.authority.authorizer import (
     decide,
     index,
 )
-from kafkaform_kafka.authority.effects import (
-    Both,
-    Effect,
-    both,
-    effect,
-)
+from kafkaform_kafka.authority.effects import Both, Effect, both, effect
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
 NAMES = ("a", "ab", "abc", "b")

@@ -7,13 +7,7 @@ import pytest
 from kafkaform.core.resource import FaultClass
 from kafkaform_kafka.protocol.error_causes import CAUSES
 from kafkaform_kafka.protocol.error_codes import CODES
-from kafkaform_kafka.protocol.faults import (
-    CONVERGED,
-    code_name,
-    fault_of,
-    lost,
-    not_sent,
-)
+from kafkaform_kafka.protocol.faults import CONVERGED, code_name, fault_of, lost, not_sent
 
 EFFECTS = [
     ("CreateTopics", 7, FaultClass.AMBIGUOUS),

@@ -10,12 +10,7 @@ from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.connection.clients import connect_error
-from kafkaform_kafka.connection.settings import (
-    CONFIG,
-    Settings,
-    check,
-    read_settings,
-)
+from kafkaform_kafka.connection.settings import CONFIG, Settings, check, read_settings
 from kafkaform_kafka.provider import PROVIDER
 
 from .terraform import desired, faults

@@ -7,12 +7,7 @@ from decimal import Decimal
 import pytest
 
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.kinds.quota.levels import (
-    LEVELS,
-    applying,
-    entity_text,
-    ladder,
-)
+from kafkaform_kafka.kinds.quota.levels import LEVELS, applying, entity_text, ladder
 
 KEY = "controller_mutation_rate"
 ENTITIES: tuple[tuple[dict[str, str | None], str], ...] = (

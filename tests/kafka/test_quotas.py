@@ -10,15 +10,7 @@ import pytest
 
 from kafkaform.core.change import Action, Batch, Change, OutcomeStatus
 from kafkaform.core.diagnostics import Severity
-from kafkaform.core.resource import (
-    Absent,
-    CoverageKind,
-    Depth,
-    Hidden,
-    Identity,
-    Observed,
-    Reading,
-)
+from kafkaform.core.resource import Absent, CoverageKind, Depth, Hidden, Identity, Observed, Reading
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
 from kafkaform.plan.diff import compare

@@ -8,15 +8,7 @@ from dataclasses import replace
 import pytest
 
 from kafkaform.core.change import Action, Block, BlockKind, Change, Review
-from kafkaform.core.resource import (
-    Coverage,
-    CoverageKind,
-    Depth,
-    Facts,
-    Identity,
-    Observed,
-    Sweep,
-)
+from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl.resource_type import Acl

@@ -10,12 +10,7 @@ from kafkaform.core.errors import ConfigurationError, KafkaformError
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform_kafka.connection.clients import native_config, pure_config
-from kafkaform_kafka.connection.settings import (
-    CONFIG,
-    Settings,
-    read_settings,
-    seconds,
-)
+from kafkaform_kafka.connection.settings import CONFIG, Settings, read_settings, seconds
 
 from .terraform import desired
 

@@ -11,13 +11,7 @@ import pytest
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.secret import Secret
 from kafkaform_kafka.connection.settings import Settings
-from kafkaform_kafka.connection.tokens import (
-    Token,
-    Tokens,
-    from_endpoint,
-    from_file,
-    tokens_of,
-)
+from kafkaform_kafka.connection.tokens import Token, Tokens, from_endpoint, from_file, tokens_of
 
 from . import doors
 from .endpoint import CLIENT, SECRET, Endpoint, serving

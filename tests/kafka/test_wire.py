@@ -14,20 +14,9 @@ from kafka.errors import KafkaConnectionError, NodeNotReadyError, RequestTimedOu
 from kafka.net.connection import KafkaConnection
 
 from kafkaform_kafka.connection.clients import pure_config
-from kafkaform_kafka.wire import (
-    client,
-    cluster,
-    configs,
-    topics,
-)
+from kafkaform_kafka.wire import client, cluster, configs, topics
 from kafkaform_kafka.wire.answers import Answers
-from kafkaform_kafka.wire.client import (
-    AnswerLost,
-    NotSent,
-    Wire,
-    _connection,
-    _exchange,
-)
+from kafkaform_kafka.wire.client import AnswerLost, NotSent, Wire, _connection, _exchange
 from kafkaform_kafka.wire.topic_ids import id_text, parse_id
 
 from ..logins import Login

@@ -7,18 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from kafkaform.core.resource import Declared, Desired, Identity
-from kafkaform.core.schema import (
-    NUMBER,
-    STRING,
-    Attribute,
-    list_of,
-    map_of,
-    schema,
-    set_of,
-)
+from kafkaform.core.schema import NUMBER, STRING, Attribute, list_of, map_of, schema, set_of
 from kafkaform.core.value import FrozenMap
-from kafkaform.language.code import Env
-from kafkaform.language.convert import lower
 from kafkaform.language.desired import (
     DataInfo,
     Inputs,
@@ -28,11 +18,13 @@ from kafkaform.language.desired import (
     build,
     load,
 )
-from kafkaform.language.evaluate import context
+from kafkaform.language.expressions.code import Env
+from kafkaform.language.expressions.compilation import context
+from kafkaform.language.expressions.namespaces import Fixed
 from kafkaform.language.functions import function_table
-from kafkaform.language.limits import Budget
-from kafkaform.language.scope import Fixed
-from kafkaform.language.values import ObjectVal, Val
+from kafkaform.language.values.conversion import lower
+from kafkaform.language.values.limits import Budget
+from kafkaform.language.values.value import ObjectVal, Val
 from kafkaform.syntax.parse import parse_expression
 
 TOPIC = schema(

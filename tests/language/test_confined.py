@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.language.confined import confined
+from kafkaform.language.functions.confined_files import confined
 
 from .example import desired, sound
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kafkaform.language.faults import EvalError
-from kafkaform.language.values import SENSITIVE, MapVal, Marked, Null, ObjectVal, TupleVal
+from kafkaform.language.values.faults import EvalError
+from kafkaform.language.values.value import SENSITIVE, MapVal, Marked, Null, ObjectVal, TupleVal
 
 from .example import evaluate, plain
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.language.confined import confined
-from kafkaform.language.values import SENSITIVE, Marked
+from kafkaform.language.functions.confined_files import confined
+from kafkaform.language.values.value import SENSITIVE, Marked
 
 from .example import desired, evaluate, plain, sound
 

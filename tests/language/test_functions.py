@@ -11,9 +11,9 @@ from uuid import NAMESPACE_DNS, uuid5
 
 import pytest
 
-from kafkaform.language.faults import EvalError, LimitError
-from kafkaform.language.forms import FORMS
+from kafkaform.language.expressions.special_forms import FORMS
 from kafkaform.language.functions import function_table
+from kafkaform.language.values.faults import EvalError, LimitError
 
 from .example import evaluate, plain
 

@@ -19,10 +19,10 @@ import pytest
 from kafkaform.cli.configuration import schemas
 from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import KafkaformError
-from kafkaform.language.confined import confined
 from kafkaform.language.console import evaluator
 from kafkaform.language.desired import Built, Inputs, Schemas, evaluated, load
-from kafkaform.language.graph import edges
+from kafkaform.language.evaluate.graph import edges
+from kafkaform.language.functions.confined_files import confined
 from kafkaform.provider.registry import Registry
 from kafkaform.render.diagnostics import diagnostic_data, render_diagnostics
 from kafkaform.render.dot import dot

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.address import Address
+from kafkaform.language.declare.settings import settings
 from kafkaform.language.desired import load
-from kafkaform.language.settings import settings
 
 from .example import desired, faults, sound
 

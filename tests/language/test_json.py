@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from kafkaform.core.resource import Desired
 from kafkaform.core.value import SecretRef
-from kafkaform.language.blocks import SHAPES
+from kafkaform.language.declare.blocks import SHAPES
+from kafkaform.language.declare.json_forms import FORMS, TOP
 from kafkaform.language.desired import Inputs, build, load
-from kafkaform.language.jsonforms import FORMS, TOP
 
 from .example import SCHEMAS, faults, plain
 

@@ -8,9 +8,9 @@ import pytest
 
 from kafkaform.core.diagnostics import Diagnostic, Range, Severity, has_errors
 from kafkaform.core.schema import STRING, Type, object_of
-from kafkaform.language.collect import SHOWN, Collector
 from kafkaform.language.desired import load
-from kafkaform.language.limits import LIMITS, Budget
+from kafkaform.language.evaluate.diagnostics import SHOWN, Collector
+from kafkaform.language.values.limits import LIMITS, Budget
 
 from .example import desired, evaluate, plain
 from .test_modules import sound
@@ -91,7 +91,7 @@ def test_conversions_that_change_nothing() -> None:
 
 
 def evaluate_object(value: object) -> object:
-    from kafkaform.language.values import ObjectVal
+    from kafkaform.language.values.value import ObjectVal
 
     return ObjectVal({"all": value})
 

@@ -6,11 +6,11 @@ import pytest
 
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.value import SecretRef
-from kafkaform.language.declare import declare
+from kafkaform.language.declare.top_level import declare
+from kafkaform.language.declare.variables import resolve
 from kafkaform.language.desired import Desired, Inputs, load
-from kafkaform.language.evaluate import context
+from kafkaform.language.expressions.compilation import context
 from kafkaform.language.functions import function_table
-from kafkaform.language.variables import resolve
 
 from .example import desired, faults, sound
 

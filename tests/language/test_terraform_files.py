@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.diagnostics import Severity
+from kafkaform.language.declare.folder import is_read
+from kafkaform.language.declare.folder import load as load_folder
+from kafkaform.language.declare.settings import settings, terraform_settings
 from kafkaform.language.desired import Inputs, load
-from kafkaform.language.settings import settings, terraform_settings
-from kafkaform.language.tree import is_read
-from kafkaform.language.tree import load as load_folder
 
 from .example import faults
 from .test_json import built

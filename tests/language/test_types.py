@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from kafkaform.core.schema import Type
-from kafkaform.language.convert import convert, lower
-from kafkaform.language.evaluate import context
-from kafkaform.language.faults import ConvertFault, EvalError
+from kafkaform.language.declare.variables import default_reader
+from kafkaform.language.expressions.compilation import context
 from kafkaform.language.functions import function_table
-from kafkaform.language.types import parse_type
-from kafkaform.language.unify import unify
-from kafkaform.language.values import type_of
-from kafkaform.language.variables import default_reader
+from kafkaform.language.values.conversion import convert, lower
+from kafkaform.language.values.faults import ConvertFault, EvalError
+from kafkaform.language.values.types import parse_type
+from kafkaform.language.values.unification import unify
+from kafkaform.language.values.value import type_of
 from kafkaform.syntax.parse import parse_expression
 
 from .example import evaluate

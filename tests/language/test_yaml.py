@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kafkaform.language.convert import lower
-from kafkaform.language.faults import FunctionFault, LimitFault
 from kafkaform.language.functions import function_table
-from kafkaform.language.values import Val
+from kafkaform.language.values.conversion import lower
+from kafkaform.language.values.faults import FunctionFault, LimitFault
+from kafkaform.language.values.value import Val
 
 from .example import evaluate
 

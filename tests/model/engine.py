@@ -46,12 +46,7 @@ from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.provider.contract import Provider, Session
 from kafkaform.state.codec import encode as encode_state
 from kafkaform.state.model import Row, State, new_state
-from kafkaform_kafka.memory import (
-    Mishap,
-    SimulatedClock,
-    SimulatedCluster,
-    Topic,
-)
+from kafkaform_kafka.memory import Mishap, SimulatedClock, SimulatedCluster, Topic
 from kafkaform_kafka.memory.engine.schedule import Unreachable
 from kafkaform_kafka.memory.engine.world import Changes
 

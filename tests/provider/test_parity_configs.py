@@ -16,13 +16,7 @@ from kafkaform.core.resource import Absent, Hidden, Identity, Observed
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Session
-from kafkaform_kafka.kinds.config.resource_type import (
-    BROKER,
-    DEFAULTS,
-    GROUP,
-    METRICS,
-    Scope,
-)
+from kafkaform_kafka.kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS, Scope
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from kafkaform_kafka.provider import TYPES
 from tests.conftest import Broker

@@ -7,12 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kafkaform_kafka.inspect.access_explanation import (
-    Wanted,
-    access_of,
-    as_seen,
-    explain,
-)
+from kafkaform_kafka.inspect.access_explanation import Wanted, access_of, as_seen, explain
 from kafkaform_kafka.kinds.acl import resource_type as acls
 
 from ...core.diagnostics import suggest

@@ -10,7 +10,7 @@ import typer
 from ...core.address import parse_address
 from ...core.errors import AppliedInPart, StorageError, UsageError
 from ...core.redaction import clean
-from ...language.tree import FAMILIES, is_read
+from ...language.declare.folder import FAMILIES, is_read
 from ...plan.model import Options
 from ...render.text import count, inline
 from ..configuration import Inputs

@@ -12,7 +12,7 @@ from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError
 from ...core.resource import ProviderConfig
 from ...core.schema import Attribute, ObjectSchema
-from ...language.declare import declare
+from ...language.declare.top_level import declare
 from ...provider.registry import Registry
 from ...render.text import inline, json_line, table
 from ..configuration import Inputs, read_configuration

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...core.schema import ANY, list_of, map_of, set_of
-from ..convert import convert
-from ..faults import FunctionFault
-from ..limits import LIMITS
-from ..numbers import Number, number_text
-from ..values import FIELDS, Null, Val, equal, type_of
+from ..values.conversion import convert
+from ..values.faults import FunctionFault
+from ..values.limits import LIMITS
+from ..values.numbers import Number, number_text
+from ..values.value import FIELDS, Null, Val, equal, type_of
 from .spec import Function, Param, number, string, value
 
 

@@ -6,13 +6,13 @@ from decimal import Decimal
 from typing import Any
 
 from ...core.schema import ANY, NUMBER, STRING
-from ..convert import CONVERSION, convert
-from ..faults import FunctionFault, LimitFault
-from ..limits import LIMITS
-from ..numbers import Number, add
-from ..types import describe_value
-from ..unify import unify
-from ..values import (
+from ..values.conversion import CONVERSION, convert
+from ..values.faults import FunctionFault, LimitFault
+from ..values.limits import LIMITS
+from ..values.numbers import Number, add
+from ..values.types import describe_value
+from ..values.unification import unify
+from ..values.value import (
     FIELDS,
     SEQUENCES,
     UNMARKED,

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta, timezone
 from decimal import ROUND_FLOOR, Decimal
 
 from ...core.dataclass import dataclass
-from ..faults import FunctionFault
-from ..values import Val
+from ..values.faults import FunctionFault
+from ..values.value import Val
 from .spec import Function, string
 
 

@@ -6,8 +6,8 @@ import base64
 import hashlib
 from collections.abc import Callable
 
-from ..faults import FunctionFault
-from ..values import Val
+from ..values.faults import FunctionFault
+from ..values.value import Val
 from .spec import Function, string
 
 Digest = Callable[[bytes], str]

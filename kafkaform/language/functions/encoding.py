@@ -13,20 +13,10 @@ from encodings.aliases import aliases
 from typing import Any
 from urllib.parse import quote_plus, unquote_plus
 
-from ..faults import FunctionFault, LimitFault
-from ..limits import LIMITS
-from ..numbers import normal, number_text
-from ..values import (
-    FIELDS,
-    NULL,
-    SEQUENCES,
-    ListVal,
-    ObjectVal,
-    TupleVal,
-    Val,
-    size_of,
-    text,
-)
+from ..values.faults import FunctionFault, LimitFault
+from ..values.limits import LIMITS
+from ..values.numbers import normal, number_text
+from ..values.value import FIELDS, NULL, SEQUENCES, ListVal, ObjectVal, TupleVal, Val, size_of, text
 from .spec import Function, Param, string
 
 _ESCAPE = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u2029\x7f"})

@@ -11,9 +11,9 @@ from ...core.canonical import digest
 from ...core.dataclass import dataclass
 from ...core.schema import STRING
 from ...syntax.limits import ALL_FILES_BYTES
-from ..faults import FunctionFault, LimitFault
-from ..limits import LIMITS
-from ..values import Val, set_value, text
+from ..values.faults import FunctionFault, LimitFault
+from ..values.limits import LIMITS
+from ..values.value import Val, set_value, text
 from .digests import DIGESTS
 from .spec import Function, string
 

@@ -6,11 +6,11 @@ import re
 from decimal import Decimal
 
 from ...core.schema import BOOL, NUMBER, STRING
-from ..convert import convert
-from ..faults import ConvertFault, FunctionFault, LimitFault
-from ..limits import LIMITS
-from ..numbers import PRECISION, Number
-from ..values import SEQUENCES, Null, Val, text
+from ..values.conversion import convert
+from ..values.faults import ConvertFault, FunctionFault, LimitFault
+from ..values.limits import LIMITS
+from ..values.numbers import PRECISION, Number
+from ..values.value import SEQUENCES, Null, Val, text
 from .encoding import quoted, to_json
 from .spec import Function, Param, string
 from .string import graphemes, guarded, words

@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, map_of, set_of
-from ..convert import CONVERSION, convert
-from ..faults import FunctionFault
-from ..unify import unify
-from ..values import (
-    SECRET,
-    SENSITIVE,
-    Null,
-    Val,
-    marks_of,
-    type_of,
-    unmark,
-    with_marks,
-)
+from ..values.conversion import CONVERSION, convert
+from ..values.faults import FunctionFault
+from ..values.unification import unify
+from ..values.value import SECRET, SENSITIVE, Null, Val, marks_of, type_of, unmark, with_marks
 from .spec import Function, Param
 
 _TARGETS = (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...core.schema import STRING, Type, list_of
-from ..convert import convert
-from ..faults import FunctionFault
-from ..types import describe_value
-from ..values import (
+from ..values.conversion import convert
+from ..values.faults import FunctionFault
+from ..values.types import describe_value
+from ..values.value import (
     FIELDS,
     UNMARKED,
     Fields,

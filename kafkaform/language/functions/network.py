@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import re
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_address,
-    ip_network,
-)
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from ...core.schema import STRING
-from ..faults import FunctionFault
-from ..numbers import Number
-from ..values import ListVal, Val
+from ..values.faults import FunctionFault
+from ..values.numbers import Number
+from ..values.value import ListVal, Val
 from .spec import Function, number, string
 from .string import whole
 

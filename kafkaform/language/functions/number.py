@@ -6,11 +6,11 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 
 from ...core.schema import NUMBER
-from ..convert import convert
-from ..faults import FunctionFault, LimitFault
-from ..limits import LIMITS
-from ..numbers import PRECISION, Number, add, checked, normal
-from ..values import Null, Val
+from ..values.conversion import convert
+from ..values.faults import FunctionFault, LimitFault
+from ..values.limits import LIMITS
+from ..values.numbers import PRECISION, Number, add, checked, normal
+from ..values.value import Null, Val
 from .spec import Function, Param, number, value
 
 

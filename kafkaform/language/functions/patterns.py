@@ -10,9 +10,9 @@ from time import process_time
 from typing import TYPE_CHECKING, TypeVar
 
 from ...core.schema import STRING
-from ..faults import FunctionFault, LimitFault
-from ..limits import LIMITS
-from ..values import ListVal, Null, ObjectVal, TupleVal, Val, text, type_of
+from ..values.faults import FunctionFault, LimitFault
+from ..values.limits import LIMITS
+from ..values.value import ListVal, Null, ObjectVal, TupleVal, Val, text, type_of
 from .spec import Function, string
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from ...core.value import SecretRef
-from ..faults import FunctionFault
-from ..values import Val
+from ..values.faults import FunctionFault
+from ..values.value import Val
 from .spec import Function, string
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -9,11 +9,11 @@ from math import prod
 from typing import Any
 
 from ...core.schema import ANY, BOOL, Type, list_of, set_of
-from ..convert import CONVERSION, convert
-from ..faults import FunctionFault, LimitFault
-from ..limits import LIMITS
-from ..unify import unify
-from ..values import ListVal, SetVal, TupleVal, Val, key_of, set_value
+from ..values.conversion import CONVERSION, convert
+from ..values.faults import FunctionFault, LimitFault
+from ..values.limits import LIMITS
+from ..values.unification import unify
+from ..values.value import ListVal, SetVal, TupleVal, Val, key_of, set_value
 from .collection import sequence
 from .spec import Function, Param, any_set, value
 

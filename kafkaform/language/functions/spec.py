@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ...core.dataclass import dataclass
 from ...core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, set_of
-from ..values import Val
+from ..values.value import Val
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ import posixpath
 from collections.abc import Callable
 
 from ...core.schema import STRING
-from ..faults import FunctionFault, LimitFault
-from ..limits import LIMITS
-from ..numbers import Number
-from ..values import ListVal, Null, Val, text
+from ..values.faults import FunctionFault, LimitFault
+from ..values.limits import LIMITS
+from ..values.numbers import Number
+from ..values.value import ListVal, Null, Val, text
 from .spec import Function, number, string, strings
 
 

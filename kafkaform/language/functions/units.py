@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 
-from ..faults import FunctionFault
-from ..values import Val
+from ..values.faults import FunctionFault
+from ..values.value import Val
 from .spec import Function, string
 
 _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}

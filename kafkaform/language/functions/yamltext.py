@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ...core.schema import STRING
-from ..convert import convert
-from ..faults import FunctionFault, LimitFault
-from ..limits import LIMITS
-from ..numbers import Number, parse_number
-from ..values import (
+from ..values.conversion import convert
+from ..values.faults import FunctionFault, LimitFault
+from ..values.limits import LIMITS
+from ..values.numbers import Number, parse_number
+from ..values.value import (
     FIELDS,
     NULL,
     SEQUENCES,

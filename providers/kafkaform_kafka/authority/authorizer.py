@@ -23,14 +23,7 @@ from enum import StrEnum
 
 from kafkaform.core.dataclass import dataclass, replace
 
-from ..kinds.acl.resource_type import (
-    ALLOW,
-    CLUSTER,
-    DENY,
-    EVERYTHING,
-    Acl,
-    is_known,
-)
+from ..kinds.acl.resource_type import ALLOW, CLUSTER, DENY, EVERYTHING, Acl, is_known
 from ..kinds.acl.resource_type import EVERY_TOPIC as EVERY_TOPIC
 from ..kinds.acl.resource_type import OPERATIONS as OPERATIONS
 from ..kinds.acl.resource_type import SUPPORTED as SUPPORTED

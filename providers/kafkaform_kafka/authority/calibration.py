@@ -11,14 +11,7 @@ from kafkaform.core.resource import Facts, Sweep
 
 from ..kinds.acl.resource_type import CLUSTER, listed
 from ..protocol import keys, rights
-from .authorizer import (
-    Access,
-    Decision,
-    Question,
-    Rule,
-    Verdict,
-    authorize,
-)
+from .authorizer import Access, Decision, Question, Rule, Verdict, authorize
 from .effects import told
 
 SHOWN = 3

@@ -19,15 +19,7 @@ from kafkaform.core.canonical import digest
 from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.value import FrozenMap
 
-from ..kinds.acl.resource_type import (
-    ALLOW,
-    CLUSTER,
-    DENY,
-    EVERY_TOPIC,
-    EVERYTHING,
-    SUPPORTED,
-    Acl,
-)
+from ..kinds.acl.resource_type import ALLOW, CLUSTER, DENY, EVERY_TOPIC, EVERYTHING, SUPPORTED, Acl
 from .acl_words import OTHER as OTHER
 from .acl_words import describe_name, describe_names, describe_people, join_words
 from .acl_words import pattern as pattern

@@ -14,14 +14,7 @@ from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.resource import Facts, Identity
 
 from ..kinds.acl import resource_type as acls
-from ..kinds.acl.resource_type import (
-    ALLOW,
-    CLUSTER,
-    DELETE_FIRST,
-    DENY,
-    EVERYTHING,
-    Acl,
-)
+from ..kinds.acl.resource_type import ALLOW, CLUSTER, DELETE_FIRST, DENY, EVERYTHING, Acl
 from .authorizer import (
     EVERYBODY,
     PREFIXED,

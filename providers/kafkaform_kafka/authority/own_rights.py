@@ -19,21 +19,9 @@ from ..kinds.acl.read import live_acls
 from ..kinds.acl.resource_type import CLUSTER, Acl
 from ..wire.cluster import cluster_operations
 from ..wire.topics import TopicRow, list_topics
-from .authorizer import (
-    Access,
-    Question,
-    Verdict,
-    authorize,
-    covered,
-    index,
-)
+from .authorizer import Access, Question, Verdict, authorize, covered, index
 from .effects import told
-from .required_rights import (
-    Held,
-    find_missing,
-    named,
-    topics_of,
-)
+from .required_rights import Held, find_missing, named, topics_of
 
 
 def read_held(context: Context, steps: Sequence[Step]) -> Held:

@@ -22,14 +22,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # stub
 
 from kafkaform.core.dataclass import dataclass, field
 
-from .clients import (
-    NATIVE_LOGGER,
-    PATIENCE,
-    connect_error,
-    native_config,
-    ssl_context,
-    unusable,
-)
+from .clients import NATIVE_LOGGER, PATIENCE, connect_error, native_config, ssl_context, unusable
 from .cluster_proof import Proof
 from .listener import Listener, look_at
 from .settings import Settings

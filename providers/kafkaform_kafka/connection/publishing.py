@@ -14,14 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from confluent_kafka import (
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    Producer,
-    TopicPartition,
-)
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from kafkaform.core.dataclass import dataclass
 from kafkaform.core.errors import KafkaformError

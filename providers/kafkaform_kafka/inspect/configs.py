@@ -15,13 +15,7 @@ from ..protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
 from ..protocol.faults import fault_of
 from ..wire import describe as wire
 from ..wire.describe import ConfigRow, Names, ResourceRow
-from .source import (
-    TOPICS_HIDDEN,
-    Source,
-    Wanted,
-    told,
-    unread,
-)
+from .source import TOPICS_HIDDEN, Source, Wanted, told, unread
 
 AT_ONCE = 250
 ENTITY_TYPES: Mapping[str, str] = {

@@ -26,12 +26,7 @@ from ..wire import cluster as cluster_wire
 from ..wire import describe as wire
 from ..wire.describe import BrokerRow, ResourceRow, TopicRow
 from .configs import config_rows, configs
-from .source import (
-    TOPICS_HIDDEN,
-    Source,
-    Wanted,
-    unread,
-)
+from .source import TOPICS_HIDDEN, Source, Wanted, unread
 
 RELEASE_SECONDS = 3.0
 """How long a broker may take to say its release: one that has just ended is listed until it is

@@ -13,15 +13,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from kafkaform.core.dataclass import replace
-from kafkaform.core.resource import (
-    Absent,
-    Coverage,
-    CoverageKind,
-    Depth,
-    Identity,
-    Observed,
-    Sweep,
-)
+from kafkaform.core.resource import Absent, Coverage, CoverageKind, Depth, Identity, Observed, Sweep
 from kafkaform.provider.contract import Session
 
 from ..cluster.context import Context

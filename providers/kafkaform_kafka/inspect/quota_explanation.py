@@ -12,18 +12,8 @@ from kafkaform.core.dataclass import dataclass
 from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
-from ..kinds.quota.levels import (
-    Found,
-    Quotas,
-    ladder,
-    sharers_text,
-)
-from ..kinds.quota.resource_type import (
-    IP,
-    QUOTA_KEYS,
-    exact,
-    quotas_of,
-)
+from ..kinds.quota.levels import Found, Quotas, ladder, sharers_text
+from ..kinds.quota.resource_type import IP, QUOTA_KEYS, exact, quotas_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,7 @@ from itertools import chain
 from typing import TypeVar
 
 from kafkaform.core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
-from kafkaform.core.resource import (
-    Coverage,
-    CoverageKind,
-    Depth,
-    Fault,
-    Identity,
-    Observed,
-    Sweep,
-)
+from kafkaform.core.resource import Coverage, CoverageKind, Depth, Fault, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
 from ..cluster.brokers import answering_node

@@ -20,15 +20,7 @@ from .engine.controller import Answer, Call, Item
 from .engine.defaults import TOPIC_DEFAULTS
 from .engine.mutation_quota import Mutations
 from .engine.rights import Right, User, user
-from .engine.schedule import (
-    NONE,
-    Ending,
-    Killed,
-    Lost,
-    Mishap,
-    Schedule,
-    Unreachable,
-)
+from .engine.schedule import NONE, Ending, Killed, Lost, Mishap, Schedule, Unreachable
 from .engine.world import Changes, Key, World
 from .kinds.topics import Topic, Topics
 from .outside import Outside

@@ -10,12 +10,7 @@ from kafkaform.core.value import EMPTY
 
 from ..protocol.config_values import config_map
 from .engine.world import Changes
-from .kinds.topics import (
-    Topic,
-    Topics,
-    key,
-    placed,
-)
+from .kinds.topics import Topic, Topics, key, placed
 
 
 class Committing(Protocol):

@@ -23,21 +23,8 @@ from ..authority.authorizer import (
     decide,
     index,
 )
-from ..authority.calibration import (
-    Oneself,
-    list_rights,
-    mismatches,
-    oneself,
-)
-from ..authority.effects import (
-    IDEMPOTENT,
-    OTHER,
-    Both,
-    Effect,
-    both,
-    effect,
-    pattern,
-)
+from ..authority.calibration import Oneself, list_rights, mismatches, oneself
+from ..authority.effects import IDEMPOTENT, OTHER, Both, Effect, both, effect, pattern
 from ..authority.lockout import UNPROVEN_ACCESS, find_sight_losses, lockouts
 from ..kinds.acl import resource_type as acls
 from ..kinds.acl.resource_type import DENY, Acl

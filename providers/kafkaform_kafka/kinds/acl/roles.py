@@ -20,13 +20,7 @@ from kafkaform.provider.contract import ResourceType
 
 from ...protocol import keys
 from . import resource_type as acls
-from .resource_type import (
-    ALLOW,
-    CLUSTER,
-    OPERATIONS,
-    SUPPORTED,
-    Acl,
-)
+from .resource_type import ALLOW, CLUSTER, OPERATIONS, SUPPORTED, Acl
 
 KIND = "kafka_access"
 READS, WRITES = ("Read", "Describe"), ("Write", "Describe")

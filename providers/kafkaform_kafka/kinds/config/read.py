@@ -29,26 +29,14 @@ from kafkaform.core.value import FrozenMap, Value
 from ...cluster.brokers import answering_node, live_nodes
 from ...cluster.context import Context, Reads
 from ...cluster.exchange import attempt
-from ...protocol.config_faults import (
-    DESCRIBE,
-    config_fault,
-    not_live,
-    right_for_configs,
-)
+from ...protocol.config_faults import DESCRIBE, config_fault, not_live, right_for_configs
 from ...protocol.config_keys import BROKER_TIMES
 from ...protocol.config_values import config_value, integer
 from ...protocol.faults import fault_of
 from ...wire.answers import Answer, Entry, Synonym
 from ...wire.configs import Listed, describe_configs, list_config_resources
 from ..topic.configs import foreign
-from .resource_type import (
-    BROKER,
-    CLUSTER,
-    DEFAULTS,
-    SET,
-    Scope,
-    identity,
-)
+from .resource_type import BROKER, CLUSTER, DEFAULTS, SET, Scope, identity
 
 AT_ONCE = 250
 IN_FLIGHT = 4

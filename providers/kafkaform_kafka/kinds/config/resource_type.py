@@ -21,20 +21,8 @@ from kafkaform.provider.contract import ResourceType
 from ...protocol import broker_keys
 from ...protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
 from ...protocol.config_values import Lookup, config_map
-from ..steps import (
-    MAX_RECORDS,
-    SILENT,
-    all_paths,
-    paths_below,
-)
-from ..topic.configs import (
-    alter_step,
-    config_of,
-    declared_only,
-    left_of,
-    target_config,
-    untouched,
-)
+from ..steps import MAX_RECORDS, SILENT, all_paths, paths_below
+from ..topic.configs import alter_step, config_of, declared_only, left_of, target_config, untouched
 from . import rules as config_rules
 
 PHASE, REMOVAL_PHASE = 50, 40

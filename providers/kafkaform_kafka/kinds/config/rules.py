@@ -13,13 +13,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from ...protocol import broker_keys, broker_rules, config_values
 from ...protocol.broker_keys import BrokerKey, Mode
 from ...protocol.broker_rules import Faults
-from ...protocol.config_keys import (
-    GROUP_KEYS,
-    MATCHES,
-    METRICS_KEYS,
-    MIN_IN_SYNC,
-    ConfigKey,
-)
+from ...protocol.config_keys import GROUP_KEYS, MATCHES, METRICS_KEYS, MIN_IN_SYNC, ConfigKey
 
 Rule = Callable[[Change, Facts], Faults]
 MASK = "(sensitive)"

@@ -16,27 +16,13 @@ from math import isclose
 from kafkaform.core.change import Action, Change, Request, Step
 from kafkaform.core.dataclass import dataclass
 from kafkaform.core.diagnostics import Diagnostics, Severity, suggest
-from kafkaform.core.resource import (
-    Coverage,
-    CoverageKind,
-    Depth,
-    Facts,
-    Identity,
-    Observed,
-    Sweep,
-)
+from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identity, Observed, Sweep
 from kafkaform.core.schema import NUMBER, STRING, Attribute, map_of, schema
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_rules, keys
-from ..steps import (
-    MAX_RECORDS,
-    SILENT,
-    all_paths,
-    make_step,
-    paths_below,
-)
+from ..steps import MAX_RECORDS, SILENT, all_paths, make_step, paths_below
 from ..topic.configs import declared_only, left_of
 from .levels import CLIENT_ID, USER, Quotas
 

@@ -18,13 +18,7 @@ from kafkaform.provider.contract import ResourceType
 from ...protocol import broker_rules
 from ...protocol.config_keys import IRREMOVABLE, THROTTLES, TOPIC_KEYS
 from ...protocol.config_values import Lookup, config_map
-from ..steps import (
-    MAX_RECORDS,
-    SILENT,
-    all_paths,
-    make_step,
-    paths_below,
-)
+from ..steps import MAX_RECORDS, SILENT, all_paths, make_step, paths_below
 
 KIND = "kafka_topic_config"
 ALTER_CONFIGS = Request("IncrementalAlterConfigs", 1, 31, 500, MAX_RECORDS)

@@ -41,13 +41,7 @@ from ...wire.fast_decoding import describe_own
 from ...wire.topics import TopicRow, list_topics
 from . import configs
 from . import resource_type as topics
-from .read_placement import (
-    Moves,
-    Placed,
-    list_moves,
-    placed,
-    progress,
-)
+from .read_placement import Moves, Placed, list_moves, placed, progress
 
 NAMES_AT_ONCE = 2_000
 CONFIGS_AT_ONCE = 250

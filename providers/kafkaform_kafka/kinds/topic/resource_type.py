@@ -17,13 +17,7 @@ from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_rules
 from ...protocol.config_values import config_map
-from ..steps import (
-    MAX_RECORDS,
-    SILENT,
-    all_paths,
-    make_step,
-    paths_below,
-)
+from ..steps import MAX_RECORDS, SILENT, all_paths, make_step, paths_below
 from . import moves
 from .configs import config_of, declared_only, target_config, update_step
 

@@ -22,13 +22,7 @@ from ...protocol.config_values import config_value
 from ...protocol.faults import fault_of, lost
 from ...wire.answers import Answer, Answers
 from ...wire.cluster import leadership
-from ...wire.topics import (
-    TopicRow,
-    create_partitions,
-    create_topics,
-    delete_topics,
-    list_topics,
-)
+from ...wire.topics import TopicRow, create_partitions, create_topics, delete_topics, list_topics
 from .read import OWN, UNKNOWN_TOPIC
 
 UNTOLD = -1

@@ -20,28 +20,12 @@ from ...cluster.exchange import attempt
 from ...protocol.error_codes import CODES
 from ...protocol.faults import fault_of, lost
 from ...wire.cluster import describe_cluster
-from ...wire.placement import (
-    NOT_RUNNING,
-    Move,
-    Partition,
-    PartitionAnswers,
-    alter_reassignments,
-)
+from ...wire.placement import NOT_RUNNING, Move, Partition, PartitionAnswers, alter_reassignments
 from ...wire.topics import TopicRow, list_topics
 from . import send_throttles, throttles
 from .moves import MAX_MOVED
-from .placement import (
-    MoveTicket,
-    ThrottleTicket,
-    parse_ticket,
-    throttle_tickets,
-)
-from .read_placement import (
-    Moves,
-    destination,
-    list_moves,
-    progress,
-)
+from .placement import MoveTicket, ThrottleTicket, parse_ticket, throttle_tickets
+from .read_placement import Moves, destination, list_moves, progress
 
 API = "AlterPartitionReassignments"
 _LAGS = 3.0

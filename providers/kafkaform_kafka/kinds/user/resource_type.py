@@ -18,12 +18,7 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_rules, keys
-from ..steps import (
-    SILENT,
-    all_paths,
-    make_step,
-    paths_below,
-)
+from ..steps import SILENT, all_paths, make_step, paths_below
 
 KIND = "kafka_user_scram_credential"
 API = "AlterUserScramCredentials"

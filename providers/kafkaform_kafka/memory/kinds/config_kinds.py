@@ -39,14 +39,7 @@ from ...protocol.config_faults import DESCRIBE, not_live, right_for_configs
 from ...protocol.config_keys import IRREMOVABLE, MIN_IN_SYNC
 from ...protocol.config_values import config_map, config_value
 from ...protocol.faults import fault_of
-from ..engine.controller import (
-    Answer,
-    Call,
-    Item,
-    Refusal,
-    Verdict,
-    require,
-)
+from ..engine.controller import Answer, Call, Item, Refusal, Verdict, require
 from ..engine.kind import Kind, Scene
 from ..engine.rights import CLUSTER as ON_CLUSTER
 from ..engine.rights import User

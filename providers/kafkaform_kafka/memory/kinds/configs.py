@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from ..engine.controller import (
-    Call,
-    Handler,
-    Item,
-    Refusal,
-    Result,
-    Verdict,
-    batch,
-)
+from ..engine.controller import Call, Handler, Item, Refusal, Result, Verdict, batch
 from ..engine.world import Key
 from . import config_kinds, topics
 

@@ -1,0 +1,173 @@
+"""The shape of top-level blocks: labels, attributes, nested blocks; what is not there is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+
+from ...core.dataclass import dataclass
+from ...core.diagnostics import Diagnostic, Diagnostics, Range
+from ...syntax.nodes import Block, Expression
+from ...syntax.stamps import Stamped
+from ..values.faults import Place, error, near
+
+NAME = re.compile(r"[^\W\d][\w-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """labels: what each label is; required, optional: attribute names; blocks: nested blocks;
+    open: further attributes are for somebody else to check."""
+
+    labels: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    open: bool = False
+
+
+SHAPES: Mapping[str, Shape] = {
+    "kafkaform": Shape(optional=("required_version",), blocks=("backend",)),
+    "provider": Shape(("the provider",), open=True),
+    "resource": Shape(("the type", "the name"), open=True),
+    "data": Shape(("the type", "the name"), open=True),
+    "module": Shape(("the name",), required=("source",), open=True),
+    "variable": Shape(
+        ("the name",),
+        optional=(
+            "type",
+            "default",
+            "description",
+            "sensitive",
+            "nullable",
+            "deprecated",
+            "ephemeral",
+            "const",
+        ),
+        blocks=("validation",),
+    ),
+    "locals": Shape(open=True),
+    "output": Shape(
+        ("the name",),
+        required=("value",),
+        optional=("description", "sensitive", "depends_on"),
+        blocks=("precondition",),
+    ),
+    "check": Shape(("the name",), blocks=("data", "assert")),
+    "removed": Shape(required=("from",), blocks=("lifecycle",)),
+    "import": Shape(required=("to", "id"), optional=("for_each", "provider")),
+    "moved": Shape(required=("from", "to")),
+}
+RULE = Shape(required=("condition", "error_message"))
+"""A `validation`, `precondition`, `postcondition` or `assert`."""
+REMOVED_LIFECYCLE = Shape(optional=("destroy",))
+LIFECYCLE = Shape(
+    optional=(
+        "prevent_destroy",
+        "adopt",
+        "ignore_changes",
+        "ignore_changes_except",
+        "create_before_destroy",
+        "replace_triggered_by",
+    ),
+    blocks=("precondition", "postcondition"),
+)
+DATA_LIFECYCLE = Shape(blocks=("precondition", "postcondition"))
+BACKEND = Shape(("the kind",), open=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place that is not one node, such as a block's header."""
+
+    range: Range
+    excerpt: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The type and labels of a block, as a place that is looked up when it is asked for."""
+
+    block: Block
+
+    @property
+    def range(self) -> Range:
+        return self.block.header_range
+
+    @property
+    def excerpt(self) -> str | None:
+        return self.block.excerpt
+
+
+def header(block: Block) -> Header:
+    """The type and labels of a block, as a place."""
+    return Header(block)
+
+
+def shape_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
+    """What does not fit the shape."""
+    yield from _label_faults(block, shape)
+    for name in shape.required:
+        if name not in block.body.attributes:
+            yield error(header(block), f'{title(block)} needs "{name}"')
+    if shape.open:
+        return
+    known = (*shape.required, *shape.optional)
+    for name, attribute in block.body.attributes.items():
+        if name not in known:
+            yield _unknown("argument", name, block, Spot(attribute.name_range, attribute.excerpt),
+                           (*known, *shape.blocks))  # fmt: skip
+    for inner in block.body.blocks:
+        if inner.type not in shape.blocks:
+            yield _unknown("block", inner.type, block, header(inner), (*shape.blocks, *known))
+
+
+def _unknown(
+    what: str, name: str, block: Block, place: Place, known: Collection[str]
+) -> Diagnostic:
+    names = ", ".join(known)
+    detail = f"It may hold {names}." if names else "It holds nothing."
+    return error(place, f'{title(block)} has no {what} "{name}"', detail, near(name, known))
+
+
+def _label_faults(block: Block, shape: Shape) -> Iterator[Diagnostic]:
+    if len(block.labels) != len(shape.labels):
+        wanted = " and ".join(shape.labels) or "no labels"
+        form = " ".join((block.type, *('"…"' for _ in shape.labels), "{ … }"))
+        yield error(
+            header(block),
+            f"A {block.type} block takes {wanted}",
+            f"It has {len(block.labels)} labels.",
+            f"Write {form}.",
+        )
+    for label in block.labels:
+        if not NAME.fullmatch(label.text):
+            yield error(
+                label,
+                f'"{label.text}" is not a name',
+                "A name starts with a letter and holds letters, digits, _ and -.",
+            )
+
+
+def title(block: Block) -> str:
+    """How messages call a block: `variable "zone"`."""
+    return " ".join((block.type, *(f'"{label.text}"' for label in block.labels)))
+
+
+def attribute(block: Block, name: str) -> Expression | None:
+    """The expression of an argument, if it is given."""
+    if isinstance(block, Stamped) and not block.has(name):
+        return None
+    found = block.body.attributes.get(name)
+    return None if found is None else found.value
+
+
+def single(block: Block, kind: str) -> tuple[Block | None, Diagnostics]:
+    """The nested block of this kind, which may stand there once."""
+    if isinstance(block, Stamped):
+        return None, ()  # no block with blocks is passed over
+    found = [inner for inner in block.body.blocks if inner.type == kind]
+    extra = tuple(
+        error(header(inner), f'{title(block)} has a second "{kind}" block') for inner in found[1:]
+    )
+    return (found[0] if found else None), extra

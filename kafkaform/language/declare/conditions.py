@@ -1,0 +1,69 @@
+"""Rules that must hold: `precondition`, `postcondition`, `assert`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...core.dataclass import dataclass
+from ...core.diagnostics import Diagnostic
+from ...syntax.nodes import Block, Expression
+from ..expressions.code import Code, Context, Env
+from ..expressions.operators import truth_of
+from ..expressions.templates import piece_of
+from ..values.faults import Deferred, EvalError, Poisoned, as_diagnostic, error
+from ..values.value import unmark
+from .blocks import attribute
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A compiled rule. word: how messages call it."""
+
+    word: str
+    condition: Expression
+    message: Expression
+    holds: Code
+    says: Code
+
+
+_WORDS = {"assert": "check"}
+
+
+def compile_rules(blocks: Iterable[Block], context: Context) -> tuple[Rule, ...]:
+    """Rules whose shape was checked."""
+    return tuple(_compile(block, context) for block in blocks)
+
+
+def _compile(block: Block, context: Context) -> Rule:
+    condition, message = attribute(block, "condition"), attribute(block, "error_message")
+    assert condition is not None and message is not None  # the shape was checked
+    word = _WORDS.get(block.type, block.type)
+    return Rule(word, condition, message, context.code(condition), context.code(message))
+
+
+def broken_rules(rules: Iterable[Rule], what: str, env: Env) -> Iterator[Diagnostic]:
+    """One error for each rule that does not hold or cannot be evaluated; a rule that needs what
+    is not known yet, or what is faulty itself, is passed over. what: whose rules they are."""
+    for rule in rules:
+        try:
+            message = broken(rule, env)
+        except (Poisoned, Deferred):
+            continue
+        except EvalError as fault:
+            yield as_diagnostic(fault, context=[f"while checking {what}"])
+            continue
+        if message is not None:
+            summary = f"The {rule.word} of {what} does not hold"
+            if rule.word == "check":
+                summary = f"{what} does not hold"
+            yield error(rule.condition, summary, message)
+
+
+def broken(rule: Rule, env: Env) -> str | None:
+    """The message of a rule that does not hold, else None. Raises EvalError, Poisoned or
+    Deferred."""
+    env.budget.charge(1, rule.condition)
+    if truth_of(unmark(rule.holds(env))[0], rule.condition):
+        return None
+    text, marks = piece_of(rule.says(env), rule.message)
+    return "The message is hidden since it holds a sensitive value." if marks else text

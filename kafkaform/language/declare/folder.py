@@ -1,0 +1,155 @@
+"""A configuration folder as parsed files; the bytes are passed in, nothing is read here."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from ...core.dataclass import dataclass, field, replace
+from ...core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
+from ...syntax.limits import ALL_FILES_BYTES
+from ...syntax.nodes import File
+from ...syntax.parse import parse
+from .override_files import merged
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """configuration: in order of file names, override files merged into the others; values: files
+    of variable values that are read without being asked for, weakest first; digests: file name ->
+    SHA-256 of its content; terraform: the files are Terraform's; modules: folder, seen from this
+    one -> what it holds, for every folder that a module names (of the root only); names: how
+    modules spell their folders -> the folders' own names there."""
+
+    configuration: tuple[File, ...]
+    values: tuple[File, ...]
+    digests: Mapping[str, str]
+    diagnostics: Diagnostics = ()
+    terraform: bool = False
+    modules: Mapping[str, Tree] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A set of file names. configuration, automatic: how they end (the latter are further value
+    files); values: whole names, the weaker first."""
+
+    configuration: tuple[str, ...]
+    values: tuple[str, ...]
+    automatic: tuple[str, ...]
+    terraform: bool = False
+
+    def members(self, names: Iterable[str]) -> list[str]:
+        """The configuration files among these names, in their order."""
+        return [n for n in sorted(names) if n.endswith(self.configuration) and not _hidden(n)]
+
+    def value_files(self, names: Collection[str]) -> list[str]:
+        """The value files among these names, weakest first."""
+        more = [n for n in sorted(names) if n.endswith(self.automatic) and not _hidden(n)]
+        return [n for n in self.values if n in names] + more
+
+    def overrides(self, name: str) -> bool:
+        """Whether a configuration file is merged into the others, such as `override.tf`."""
+        stem = next(name.removesuffix(end) for end in self.configuration if name.endswith(end))
+        return stem == "override" or stem.endswith("_override")
+
+
+FAMILIES = (
+    Family(
+        (".kf.hcl", ".kf.json"),
+        ("kafkaform.kfvars.hcl", "kafkaform.kfvars.json"),
+        (".auto.kfvars.hcl", ".auto.kfvars.json"),
+    ),
+    Family(
+        (".tf", ".tf.json"),
+        ("terraform.tfvars", "terraform.tfvars.json"),
+        (".auto.tfvars", ".auto.tfvars.json"),
+        terraform=True,
+    ),
+)
+"""The first family that has configuration files is read, so that a folder which moves over from
+Terraform can keep its old files beside the new ones."""
+
+_NATIVE_VALUES = (".kfvars.hcl", ".tfvars")
+
+
+def is_read(name: str) -> bool:
+    """Whether a file of this name can matter to a folder's configuration."""
+    return any(family.members([name]) or family.value_files([name]) for family in FAMILIES)
+
+
+def _hidden(name: str) -> bool:
+    """Such as the copies that editors keep beside a file."""
+    return name.startswith(".")
+
+
+def load(files: Mapping[str, bytes], folder: str = "") -> Tree:
+    """Parse a folder. files: name without folder -> content; other names are passed over.
+
+    folder: of a module, as diagnostics and digests name it; its value files do not count.
+    """
+    family = next((f for f in FAMILIES if f.members(files)), FAMILIES[0])
+    names = family.members(files)
+    values = [] if folder else family.value_files(files)
+    faults = list(_size_faults(files, names + values))
+    if not names:
+        faults.append(_nothing(folder))
+    if faults:
+        return Tree((), (), {}, tuple(faults), family.terraform)
+    prefix = f"{folder}/" if folder else ""
+    parsed = {name: _configuration(files[name], prefix + name) for name in names}
+    given = [values_file(files[name], name) for name in values]
+    base = tuple(file for name, (file, _) in parsed.items() if not family.overrides(name))
+    over = tuple(file for name, (file, _) in parsed.items() if family.overrides(name))
+    # What a faulty file declares is not known, so that much would seem to be missing.
+    sound = not any(has_errors(problems) for _, problems in parsed.values())
+    configuration, faults_of_merging = merged(base, over) if sound else (base, ())
+    faults += [fault for _, problems in (*parsed.values(), *given) for fault in problems]
+    return Tree(
+        configuration,
+        tuple(file for file, _ in given),
+        {prefix + n: hashlib.sha256(files[n]).hexdigest() for n in sorted(names + values)},
+        (*faults, *faults_of_merging),
+        family.terraform,
+    )
+
+
+def _configuration(content: bytes, name: str) -> tuple[File, Diagnostics]:
+    if not name.endswith(".json"):
+        return parse(content, name)
+    from .json_bodies import json_file  # a few folders have such files
+
+    return json_file(content, name)
+
+
+def values_file(content: bytes, name: str) -> tuple[File, Diagnostics]:
+    """A file of variable values. A name that says neither form, such as a pipe's, may hold either.
+    The faults come without the source line, which may hold a secret."""
+    guess = not name.endswith(_NATIVE_VALUES) and content.lstrip().startswith(b"{")
+    if name.endswith(".json") or guess:
+        from .json_bodies import json_values  # a few folders have such files
+
+        file, faults = json_values(content, name)
+    else:
+        file, faults = parse(content, name)
+    return file, tuple(replace(fault, excerpt=None) for fault in faults)
+
+
+def _nothing(folder: str) -> Diagnostic:
+    return Diagnostic(
+        Severity.ERROR,
+        f"There is no configuration in {folder}" if folder else "There is no configuration here",
+        "The folder holds no file whose name ends in .kf.hcl, .kf.json, .tf or .tf.json.",
+        advice="Write one, such as main.kf.hcl, or go to the folder that has them.",
+    )
+
+
+def _size_faults(files: Mapping[str, bytes], names: list[str]) -> Iterator[Diagnostic]:
+    total = sum(len(files[name]) for name in names)
+    if total > ALL_FILES_BYTES:
+        yield Diagnostic(
+            Severity.ERROR,
+            f"The configuration is too large: {total:,} bytes",
+            f"All files together may have {ALL_FILES_BYTES:,} bytes.",
+        )

@@ -1,0 +1,148 @@
+"""Where the values of the root's variables come from.
+
+Terraform's order, weakest first: environment, the value file that is always read, the automatic
+ones by name, then `--var` and `--var-file` in the order of the command line. A value replaces a
+weaker one whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ...core.dataclass import dataclass, field
+from ...core.diagnostics import Diagnostic, Severity
+from ...syntax.nodes import Attribute, Expression, File
+from ..values.faults import Place, error, near
+from .blocks import header
+from .declarations import VariableBlock
+from .folder import Tree, values_file
+
+PREFIX = "KF_VAR_"
+TERRAFORM_PREFIX = "TF_VAR_"
+COMMAND_LINE = "--var"
+UNDECLARED = 2
+"""How many undeclared names of files are told one by one: a file may serve many folders."""
+
+
+@dataclass(frozen=True, slots=True)
+class VarFile:
+    """A file given with --var-file. name: as the user wrote it."""
+
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """environ: the environment, of which only KF_VAR_… is looked at (and TF_VAR_… for Terraform's
+    files); given: `name=value` texts (--var) and files (--var-file) in the order of the command
+    line; partial: unset variables are no error, what needs them is checked for names only
+    (`validate`)."""
+
+    environ: Mapping[str, str] = field(default_factory=dict)
+    given: tuple[str | VarFile, ...] = ()
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value from outside: a node of a file, or a text with the place to blame. origin: who
+    gives it, for messages."""
+
+    origin: str
+    place: Place
+    node: Expression | None = None
+    text: str = ""
+
+
+Blocks = Mapping[str, VariableBlock]
+
+
+def gather(
+    tree: Tree, blocks: Blocks, inputs: Inputs, faults: list[Diagnostic]
+) -> Mapping[str, Given]:
+    """The strongest value of each declared variable."""
+    found: dict[str, Given] = {}
+    prefixes = (TERRAFORM_PREFIX, PREFIX) if tree.terraform else (PREFIX,)
+    for prefix in prefixes:
+        for name, block in blocks.items():
+            if prefix + name in inputs.environ:
+                text = inputs.environ[prefix + name]
+                found.update(
+                    _readable(name, Given(prefix + name, header(block.block), text=text), faults)
+                )
+    undeclared: list[Attribute] = []
+    for file in tree.values:
+        found.update(_from_file(file, blocks, faults, undeclared))
+    for argument in inputs.given:
+        if isinstance(argument, VarFile):
+            file, problems = values_file(argument.content, argument.name)
+            faults.extend(problems)
+            found.update(_from_file(file, blocks, faults, undeclared))
+        else:
+            found.update(_from_argument(argument, blocks, faults))
+    faults.extend(_undeclared(undeclared, blocks))
+    return found
+
+
+def _from_file(
+    file: File, blocks: Blocks, faults: list[Diagnostic], undeclared: list[Attribute]
+) -> Iterator[tuple[str, Given]]:
+    for block in file.body.blocks:
+        label = block.labels[0].text if block.type == "variable" and block.labels else ""
+        advice = f"Write {label} = …; variables are declared in other files." if label else ""
+        summary = "A file of variable values holds no blocks"
+        faults.append(error(header(block), summary, advice=advice))
+    for name, item in file.body.attributes.items():
+        if name in blocks:
+            yield name, Given(item.range.file, item, item.value)
+        else:
+            undeclared.append(item)
+
+
+def _undeclared(items: Iterable[Attribute], blocks: Blocks) -> Iterator[Diagnostic]:
+    """Without the source line: the value may be a secret whose name is misspelt."""
+    found = list({item.name: item for item in items}.values())
+    for item in found[:UNDECLARED]:
+        advice = near(item.name, blocks) or f'Declare it with variable "{item.name}" {{ }}.'
+        summary = f'No variable "{item.name}" is declared'
+        yield Diagnostic(Severity.WARNING, summary, range=item.range, advice=advice)
+    more = [item.name for item in found[UNDECLARED:]]
+    if more:
+        shown = ", ".join(more[:10]) + (", …" if len(more) > 10 else "")
+        summary = f"{len(more)} more variables that have a value are not declared: {shown}"
+        yield Diagnostic(Severity.WARNING, summary)
+
+
+def _from_argument(
+    given: str, blocks: Blocks, faults: list[Diagnostic]
+) -> Iterator[tuple[str, Given]]:
+    """No message repeats the value, which may be a secret."""
+    name, equals, text = given.partition("=")
+    if not equals:
+        faults.append(_fault("--var takes name=value", "There is no = in it."))
+    elif name != name.strip():
+        advice = f"Write --var '{name.strip()}=…' without blanks around the =."
+        faults.append(_fault(f'--var sets "{name}", which has a blank in it', advice))
+    elif name not in blocks:
+        summary = f'--var sets "{name}", but no such variable is declared'
+        faults.append(_fault(summary, near(name, blocks)))
+    else:
+        given_text = Given(COMMAND_LINE, header(blocks[name].block), text=text)
+        yield from _readable(name, given_text, faults)
+
+
+def _readable(name: str, given: Given, faults: list[Diagnostic]) -> Iterator[tuple[str, Given]]:
+    """Bytes of the environment or the command line that are no UTF-8 come as halves of surrogate
+    pairs, which no broker takes and no file can hold."""
+    try:
+        given.text.encode()
+    except UnicodeEncodeError:
+        summary = f'The value of "{name}" from {given.origin} is not UTF-8 text'
+        faults.append(error(given.place, summary, advice="Set it again, in UTF-8."))
+        return
+    yield name, given
+
+
+def _fault(summary: str, advice: str) -> Diagnostic:
+    return Diagnostic(Severity.ERROR, summary, advice=advice)

@@ -1,0 +1,334 @@
+"""Input variables: types, defaults, validations, and what holds when a value is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from itertools import chain
+
+from ...core.dataclass import dataclass, replace
+from ...core.diagnostics import Diagnostic, Diagnostics, Severity
+from ...core.schema import ANY, STRING, Type
+from ...core.value import SecretRef, Value
+from ...syntax.nodes import Expression, Lit
+from ...syntax.parse import parse_expression
+from ..expressions.code import Context, Env, literal
+from ..expressions.dependencies import references
+from ..expressions.namespaces import Found, Space, Unset
+from ..expressions.references import part_name
+from ..values.bounds import bounded, conversion_cost
+from ..values.conversion import convert, lower
+from ..values.faults import (
+    ConvertFault,
+    Deferred,
+    EvalError,
+    LimitError,
+    Place,
+    Poisoned,
+    as_diagnostic,
+    error,
+)
+from ..values.types import Default, parse_type
+from ..values.value import (
+    SECRET,
+    SENSITIVE,
+    ListVal,
+    MapVal,
+    Marked,
+    Null,
+    ObjectVal,
+    TupleVal,
+    Val,
+    elements,
+    marks_of,
+    unmark,
+    unmark_deep,
+    with_marks,
+    work_of,
+)
+from .blocks import attribute, header
+from .conditions import broken, compile_rules
+from .declarations import VariableBlock
+from .folder import Tree
+from .variable_values import COMMAND_LINE, PREFIX, TERRAFORM_PREFIX, Given, Inputs, VarFile, gather
+
+__all__ = [
+    "Inputs",
+    "VarFile",
+    "Variables",
+    "constant",
+    "declaration_faults",
+    "default_reader",
+    "deprecation",
+    "resolve",
+    "validate",
+    "value_of",
+]
+
+RESERVED = (
+    "source",
+    "version",
+    "providers",
+    "count",
+    "for_each",
+    "lifecycle",
+    "depends_on",
+    "locals",
+)
+"""Names that mean something else in a `module` block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """values: by name, for `var`; plain: what may be shown and digested, secrets left out;
+    secrets: name -> text of each sensitive variable, and of each part of one that is a
+    collection, for whoever sends it."""
+
+    values: Mapping[str, Found]
+    plain: Mapping[str, Value]
+    secrets: Mapping[str, str]
+    diagnostics: Diagnostics
+
+
+def resolve(
+    tree: Tree, blocks: Mapping[str, VariableBlock], inputs: Inputs, context: Context
+) -> Variables:
+    """The value of every variable that the root declares, and all faults in them."""
+    faults: list[Diagnostic] = []
+    found = gather(tree, blocks, inputs, faults)
+    values: dict[str, Found] = {}
+    for name, block in blocks.items():
+        given = found.get(name)
+        values[name] = Poisoned()
+        problems = list(declaration_faults(block, context))
+        faults.extend(problems)
+        if problems:
+            continue
+        if given is not None:
+            faults.extend(deprecation(block, given.place))
+            faults.extend(_typed(block, given))
+        try:
+            values[name] = _value(block, given, context)
+        except Unset as unset:
+            values[name] = unset
+            if not inputs.partial:
+                faults.append(_unset(block, tree.terraform))
+        except EvalError as fault:
+            faults.append(as_diagnostic(fault, context=[f"while reading var.{name}"]))
+        except Poisoned:
+            continue
+    for block in blocks.values():
+        faults.extend(validate(block, values, context))
+    known = {name: value for name, value in values.items() if not isinstance(value, Exception)}
+    plain = {n: lower(v) for n, v in known.items() if not marks_of(v)}
+    hidden = {n: unmark_deep(v) for n, v in known.items() if marks_of(v)}
+    secrets = dict(chain.from_iterable(_texts(n, v) for n, v in hidden.items()))
+    return Variables(values, plain, secrets, tuple(faults))
+
+
+def _texts(name: str, value: Val) -> Iterator[tuple[str, str]]:
+    """Each text of a sensitive value under the name that a reference gives it."""
+    if isinstance(value, ObjectVal | MapVal | ListVal | TupleVal):
+        for key, part in elements(value):
+            yield from _texts(part_name(name, key), part)
+    elif isinstance(value, str | bool | int | Decimal):
+        yield name, str(convert(value, STRING))
+
+
+def _unset(block: VariableBlock, terraform: bool) -> Diagnostic:
+    prefix, file, more = (PREFIX, "kafkaform.kfvars.hcl", "*.auto.kfvars.hcl")
+    if terraform:
+        prefix, file, more = (TERRAFORM_PREFIX, "terraform.tfvars", "*.auto.tfvars")
+    return error(
+        header(block.block),
+        f'The variable "{block.name}" has no value',
+        "It has no default, so a value must be given.",
+        f"Give it with --var '{block.name}=…', in {prefix}{block.name}, in {file} or a {more} "
+        "file, or with --var-file.",
+    )
+
+
+# ── declarations ────────────────────────────────────────────────────────────────────────
+
+
+def declaration_faults(block: VariableBlock, context: Context) -> Iterator[Diagnostic]:
+    """What is wrong with a declaration, whatever is given."""
+    if block.name in RESERVED:
+        detail = "A module block has an argument of this name."
+        yield error(header(block.block), f'No variable can be called "{block.name}"', detail)
+    if block.deprecated is not None and not (literal(block.deprecated) or "").strip():
+        yield error(block.deprecated, '"deprecated" must be a text that says what to use instead')
+    const = attribute(block.block, "const")
+    if const is not None and not (isinstance(const, Lit) and isinstance(const.value, bool)):
+        yield error(const, '"const" must be true or false, written out')
+    for rule in block.validations:
+        condition = attribute(rule, "condition")
+        if condition is not None and not _refers(condition, block.name):
+            yield error(condition, f"The condition of a validation refers to var.{block.name}")
+    if block.default is not None:
+        try:
+            value_of(block, None, header(block.block), "", context)
+        except EvalError as fault:
+            yield as_diagnostic(fault, context=[f"while reading var.{block.name}"])
+        except Poisoned:
+            return
+
+
+def _refers(node: Expression, name: str) -> bool:
+    return any(
+        reference.root.name == "var" and reference.steps and reference.steps[0].attribute == name
+        for reference in references(node)
+    )
+
+
+def deprecation(block: VariableBlock, place: Place) -> Iterator[Diagnostic]:
+    """A warning for a value that is given to a deprecated variable. place: of the value."""
+    text = None if block.deprecated is None else literal(block.deprecated)
+    if text:
+        summary = f'The variable "{block.name}" is deprecated'
+        found = error(place, summary, text, hide=_is_secret(block))
+        yield replace(found, severity=Severity.WARNING)
+
+
+def _typed(block: VariableBlock, given: Given) -> Iterator[Diagnostic]:
+    """A warning for a secret that stands on the command line. It is taken, as Terraform takes it:
+    pipelines that move over give their passwords so."""
+    if _is_secret(block) and given.origin == COMMAND_LINE:
+        summary = f'--var says the value of the sensitive variable "{block.name}"'
+        detail = "Every user of this computer can read it in the list of processes."
+        advice = f"Set {PREFIX}{block.name} in the environment, or use a var file."
+        found = error(given.place, summary, detail, advice=advice)
+        yield replace(found, severity=Severity.WARNING)
+
+
+def _is_secret(block: VariableBlock) -> bool:
+    """Whether its value is kept out of everything that is shown or stored."""
+    return block.sensitive or block.ephemeral
+
+
+# ── one value ───────────────────────────────────────────────────────────────────────────
+
+
+def _value(block: VariableBlock, source: Given | None, context: Context) -> Val:
+    """The converted value of a variable of the root. Raises EvalError; Unset if nothing gives
+    one."""
+    if source is None:
+        value = value_of(block, None, header(block.block), "", context)
+    else:
+        given = _given(block, source, context)
+        value = value_of(block, given, source.place, source.origin, context)
+    if not _is_secret(block):
+        context.budget.charge(work_of(value), header(block.block))
+        return value
+    bare = unmark(value)[0]
+    return Marked(bare, frozenset({SENSITIVE, SECRET}), SecretRef("variable", block.name))
+
+
+def value_of(
+    block: VariableBlock, given: Val | None, place: Place, origin: str, context: Context
+) -> Val:
+    """What a variable holds when it is given this (None: nothing). origin: who gives it, for
+    messages. Raises EvalError; Unset if there is no default, either."""
+    kind = ANY if block.type is None else parse_type(block.type, default_reader(context))
+    value = given
+    if value is None or (isinstance(unmark(value)[0], Null) and not block.nullable):
+        if block.default is not None:
+            place, value = block.default, _constant(block, block.default, context)
+        elif value is None:
+            raise Unset
+    if isinstance(unmark(value)[0], Null) and not block.nullable:
+        raise EvalError(place, f'The variable "{block.name}" cannot be null')
+    hide = _is_secret(block) or bool(marks_of(value))
+    try:
+        bounded(value, place, f'The value of the variable "{block.name}"')
+        context.budget.charge(conversion_cost(value, kind), place)
+        value = convert(value, kind)
+    except LimitError as fault:
+        fault.hide = hide
+        raise
+    except ConvertFault as fault:
+        by = f" (given by {origin})" if origin else ""
+        raise EvalError(
+            place,
+            f'The value of the variable "{block.name}" does not fit its type',
+            f"Here {fault.message if hide else fault}{by}.",
+            hide=hide,
+        ) from None
+    if block.ephemeral:
+        return with_marks(value, frozenset({SENSITIVE, SECRET}))
+    return with_marks(value, frozenset({SENSITIVE})) if block.sensitive else value
+
+
+def _given(block: VariableBlock, source: Given, context: Context) -> Val:
+    """A text for a primitive or untyped variable is taken as it is, else read as HCL."""
+    node = source.node
+    if node is None:
+        if block.type is None or getattr(block.type, "name", "") in ("string", "number", "bool"):
+            return source.text
+        node, faults = parse_expression(source.text, source.origin)
+        if node is None:
+            summary = f'The value of the variable "{block.name}" given by {source.origin} '
+            why = "" if _is_secret(block) else faults[0].summary
+            raise EvalError(source.place, summary + "is not an expression", why)
+    return _constant(block, node, context)
+
+
+def _constant(block: VariableBlock, node: Expression, context: Context) -> Val:
+    """The value of an expression. A fault of a secret tells its place only: even the reason could
+    repeat it, such as a password that was written without quotes."""
+    try:
+        return constant(node, context)
+    except EvalError as fault:
+        if not _is_secret(block):
+            raise
+        summary = f'The value of the variable "{block.name}" cannot be evaluated'
+        why = "The reason is hidden since the variable is sensitive."
+        raise EvalError(fault.place, summary, why, hide=True) from None
+
+
+def constant(node: Expression, context: Context) -> Val:
+    """The value of an expression that refers to nothing. Raises EvalError."""
+    return context.code(node)(Env({}, {}, context.budget))
+
+
+def default_reader(context: Context) -> Default:
+    """Reads the default of `optional(type, default)` in a type."""
+
+    def read(node: Expression, kind: Type) -> Value:
+        try:
+            value = bounded(constant(node, context), node, "The default")
+            context.budget.charge(conversion_cost(value, kind) + work_of(value), node)
+            return lower(convert(value, kind))
+        except ConvertFault as fault:
+            raise EvalError(node, "The default does not fit its type", f"Here {fault}.") from None
+
+    return read
+
+
+# ── validation ──────────────────────────────────────────────────────────────────────────
+
+
+def validate(
+    block: VariableBlock, values: Mapping[str, Found], context: Context
+) -> Iterator[Diagnostic]:
+    """An error for each validation that does not hold. values: of all variables of its module."""
+    if isinstance(values.get(block.name), Poisoned):
+        return
+    env = Env({"var": Space("variable", values)}, {}, context.budget)
+    rules = compile_rules(block.validations, context)
+    for rule, compiled in zip(block.validations, rules, strict=True):
+        try:
+            message = broken(compiled, env)
+        except (Poisoned, Deferred):
+            continue
+        except EvalError as fault:
+            fault.hide = fault.hide or _is_secret(block)
+            yield as_diagnostic(fault, context=[f"while validating var.{block.name}"])
+            continue
+        if message is not None:
+            yield error(
+                header(block.block),
+                f'The value of the variable "{block.name}" is not valid',
+                message,
+                f"The rule is at {rule.range}.",
+            )

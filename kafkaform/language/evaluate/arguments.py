@@ -1,0 +1,392 @@
+"""The body of a resource or provider block, checked and converted by its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from ...core.dataclass import dataclass
+from ...core.diagnostics import Diagnostic
+from ...core.schema import NUMBER, Attribute, ObjectSchema, Type
+from ...core.value import EMPTY, FrozenMap, SecretRef, Value
+from ...syntax import nodes
+from ...syntax.nodes import Block, Body
+from ..declare.blocks import Spot, header
+from ..expressions.code import Code, Context, Env
+from ..values.bounds import looking
+from ..values.conversion import convert, lower
+from ..values.faults import (
+    ConvertFault,
+    Deferred,
+    EvalError,
+    Place,
+    Poisoned,
+    as_diagnostic,
+    error,
+    near,
+)
+from ..values.types import describe
+from ..values.value import (
+    FIELDS,
+    SECRET,
+    SEQUENCES,
+    Computed,
+    MapVal,
+    Marked,
+    Null,
+    Val,
+    marks_of,
+    sealed,
+    unmark,
+    unmark_deep,
+)
+from .dynamic_blocks import Each, compile_dynamic, describe_key, iterations
+from .schema_rules import judged
+
+Report = Callable[[Diagnostic], None]
+SECRET_ADVICE = (
+    'Write secret_env("NAME") or secret_file("PATH"), or use a variable with sensitive = true.'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of a block, compiled."""
+
+    attribute: Attribute
+    node: nodes.Attribute
+    code: Code
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """A compiled body. base: every attribute with its default."""
+
+    schema: ObjectSchema
+    place: Place
+    title: str
+    given: tuple[Argument, ...]
+    base: FrozenMap
+    blocks: tuple[Nested, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """A nested block. each: what a `dynamic` one is made for."""
+
+    kind: str
+    body: Arguments
+    each: Each | None = None
+
+
+def compile_arguments(
+    body: Body,
+    schema: ObjectSchema,
+    context: Context,
+    place: Place,
+    title: str,
+    report: Report,
+    meta: tuple[str, ...] = (),
+    meta_blocks: tuple[str, ...] = (),
+) -> Arguments:
+    """Compile a body and report what the text alone shows to be wrong. meta: names that are
+    not the schema's; title: how messages call the block."""
+    given: dict[str, Argument] = {}
+    blocks = [block for block in body.blocks if block.type not in meta_blocks]
+    for name, node in body.attributes.items():
+        if name in meta:
+            continue
+        if name in schema.blocks:
+            from ..declare.json_bodies import blocks_of  # only JSON writes blocks so
+
+            if (made := blocks_of(node)) is not None:
+                blocks.extend(made)
+                continue
+        attribute = schema.find(name)
+        fault = _name_fault(name, node, attribute, schema, title, meta)
+        if fault is None and attribute is not None and attribute.name in given:
+            first = given[attribute.name].node
+            fault = error(
+                node,
+                f'"{name}" and "{first.name}" are the same argument',
+                f'"{first.name}" is given at {first.range}.',
+                "Keep one of them.",
+            )
+        if fault is not None:
+            report(fault)
+        elif attribute is not None:
+            given[attribute.name] = Argument(attribute, node, context.code(node.value))
+    known = (*schema.blocks, *meta_blocks)
+    nested = tuple(_nested(blocks, schema, context, title, report, known))
+    base = {name: attribute.default for name, attribute in schema.attributes.items()}
+    base.update(dict.fromkeys(schema.blocks))
+    return Arguments(schema, place, title, tuple(given.values()), FrozenMap(base), nested)
+
+
+def _name_fault(
+    name: str,
+    node: nodes.Attribute,
+    attribute: Attribute | None,
+    schema: ObjectSchema,
+    title: str,
+    meta: tuple[str, ...],
+) -> Diagnostic | None:
+    if attribute is not None and not attribute.computed:
+        return None
+    place = Spot(node.name_range, node.excerpt)
+    if attribute is None:
+        if name in schema.blocks:
+            return error(place, f'"{name}" is a block', advice=f"Write {name} {{ … }}.")
+        advice = near(name, (*schema.names(), *meta))
+        return error(place, f'{title} has no argument "{name}"', _known(schema), advice)
+    return error(place, f'"{name}" cannot be set', "The server sets it.", "Remove this argument.")
+
+
+def _known(schema: ObjectSchema) -> str:
+    settable = (a.name for a in schema.attributes.values() if not a.computed)
+    return f"It takes {', '.join((*settable, *schema.blocks))}."
+
+
+def _nested(
+    blocks: Iterable[Block],
+    schema: ObjectSchema,
+    context: Context,
+    title: str,
+    report: Report,
+    known: tuple[str, ...],
+) -> Iterator[Nested]:
+    seen: set[str] = set()
+    for block in blocks:
+        kind, content, each = block.type, block.body, None
+        if kind == "dynamic":
+            made = compile_dynamic(block, context, report)
+            if made is None:
+                continue
+            kind, content, each = made.kind, made.content, made.each
+        inner = schema.blocks.get(kind)
+        if inner is None or (each is None and (block.labels or kind in seen)):
+            report(_block_fault(block, kind, schema, title, known))
+            continue
+        if each is None:
+            seen.add(kind)
+        name = f"{title} {kind}"
+        body = compile_arguments(content, inner, context, header(block), name, report)
+        yield Nested(kind, body, each)
+
+
+def _block_fault(
+    block: Block, kind: str, schema: ObjectSchema, title: str, known: tuple[str, ...]
+) -> Diagnostic:
+    if kind in schema.blocks:
+        why = "Its block takes no labels." if block.labels else "It may stand there once."
+        return error(header(block), f'{title}: "{kind}" cannot stand here', why)
+    if schema.find(kind) is not None:
+        return error(header(block), f'"{kind}" is an argument', advice=f"Write {kind} = {{ … }}.")
+    return error(header(block), f'{title} has no "{kind}" blocks', "", near(kind, known))
+
+
+# ── values ──────────────────────────────────────────────────────────────────────────────
+
+
+def evaluate_arguments(
+    arguments: Arguments, env: Env, report: Report, where: object
+) -> FrozenMap | None:
+    """The attributes as core values, or None after a fault. Raises Poisoned when what they
+    need is faulty itself. where: what is evaluated, its text is for messages."""
+    found: dict[str, Value] = dict(arguments.base)
+    sound, poisoned = True, None
+    for argument in arguments.given:
+        name, place = argument.attribute.name, argument.node.value
+        try:
+            given = argument.code(env)
+            if given.__class__ not in _PLAIN:
+                env.budget.charge(looking(given, place), place)
+            value = _argument(argument, given)
+        except Poisoned as poison:
+            poisoned = poison
+        except EvalError as fault:
+            sound = False
+            report(as_diagnostic(fault, context=[f"while evaluating {where}.{name}"]))
+        except Deferred as deferred:
+            sound = False
+            report(deferred_fault(place, deferred, f"{where}.{name}"))
+        else:
+            found[name] = found[name] if value is None else value
+    try:
+        made = _blocks(arguments, env, report, where)
+        found.update(made or {})
+        sound = sound and made is not None
+    except Poisoned as poison:
+        poisoned = poison
+    if poisoned is not None:
+        raise poisoned
+    for problem in _rule_faults(arguments, found) if sound else ():
+        sound = False
+        report(problem)
+    return FrozenMap(found) if sound else None
+
+
+def _blocks(
+    arguments: Arguments, env: Env, report: Report, where: object
+) -> dict[str, FrozenMap] | None:
+    """The nested blocks, each of which may stand once; None after a fault. Raises Poisoned."""
+    found: dict[str, FrozenMap] = {}
+    stands: dict[str, str] = {}
+    sound = True
+    for nested in arguments.blocks:
+        name = f"{where}.{nested.kind}"
+        try:
+            for inner, stand in _instances(nested, env):
+                if nested.kind in stands:
+                    raise _second(nested, stands[nested.kind], stand)
+                stands[nested.kind] = stand
+                block = evaluate_arguments(nested.body, inner, report, name)
+                sound = sound and block is not None
+                found[nested.kind] = block or EMPTY
+        except EvalError as fault:
+            sound = False
+            report(as_diagnostic(fault, context=[f"while evaluating {name}"]))
+        except Deferred as deferred:
+            sound = False
+            report(deferred_fault(nested.body.place, deferred, name))
+    return found if sound else None
+
+
+def _instances(nested: Nested, env: Env) -> Iterator[tuple[Env, str]]:
+    """The environment of each block, and how messages tell it from others."""
+    if nested.each is None:
+        yield env, f"at {nested.body.place.range}"
+        return
+    for key, inner in iterations(nested.each, env):
+        env.budget.charge(1 + 2 * len(nested.body.given), nested.each.node)
+        yield inner, f"for {describe_key(key)}"
+
+
+def _second(nested: Nested, first: str, second: str) -> EvalError:
+    place = nested.body.place if nested.each is None else nested.each.node
+    return EvalError(
+        place,
+        f'"{nested.kind}" may stand there once',
+        f"It stands there {first} and {second}.",
+        "Let for_each have one element, or none.",
+    )
+
+
+def deferred_fault(place: Place, deferred: Deferred, where: str) -> Diagnostic:
+    return error(
+        place,
+        f"{deferred} is not known before the apply",
+        "The server sets it, so only outputs can refer to it.",
+        context=[f"while evaluating {where}"],
+    )
+
+
+def _rule_faults(arguments: Arguments, found: dict[str, Value]) -> Iterator[Diagnostic]:
+    """Required arguments that are missing, and pairs that exclude each other."""
+    places = {a.attribute.name: a for a in arguments.given}
+    for name, attribute in arguments.schema.attributes.items():
+        if attribute.required and found[name] is None:
+            place = places[name].node if name in places else arguments.place
+            given = "It is null." if name in places else ""
+            yield error(place, f'{arguments.title} needs "{name}"', given, attribute.doc)
+    for one, other in arguments.schema.conflicts:
+        if {one, other} <= places.keys() and None not in (found[one], found[other]):
+            first, second = places[one].node, places[other].node
+            yield error(
+                second,
+                f'"{first.name}" and "{second.name}" exclude each other',
+                f'"{first.name}" is given at {first.range}.',
+                "Keep one of them.",
+            )
+
+
+def _argument(argument: Argument, value: Val) -> Value:
+    """One value as the schema wants it; None for null. Raises EvalError, Deferred."""
+    attribute, place = argument.attribute, argument.node.value
+    if attribute.secret:
+        return _secret(value, attribute, place)
+    hidden = False
+    if value.__class__ not in _PLAIN:
+        if marks := marks_of(value):
+            hidden = True
+            if SECRET in marks or not attribute.sensitive:
+                raise _leak(attribute, place)
+            value = unmark_deep(value)
+        _refuse_sealed(value, attribute, place)
+    fitted = fit(value, attribute.type, place, f'"{argument.node.name}"')
+    result = drop_nulls(fitted, attribute.type)
+    return judged(result, attribute, argument.node.name, place, hidden)
+
+
+_PLAIN = (str, int, bool)
+"""Values without marks and parts."""
+
+
+def _refuse_sealed(value: Val, attribute: Attribute, place: Place) -> None:
+    part = sealed(value)
+    if isinstance(part, Computed):
+        raise part.defer()
+    if part is not None:
+        raise EvalError(
+            place,
+            f'A secret cannot go into "{attribute.name}"',
+            "Plan, state and audit log show and store this argument as it is.",
+            "Secrets belong into arguments that are made for them, such as password.",
+        )
+
+
+def fit(value: Val, kind: Type, place: Place, what: str) -> Val:
+    """The value as this type. Raises EvalError."""
+    try:
+        return convert(value, kind)
+    except ConvertFault as fault:
+        advice = "Write digits, such as 3." if kind == NUMBER else ""
+        raise EvalError(
+            place, f"{what} must be {describe(kind)}", f"Here {fault}.", advice
+        ) from None
+
+
+def _leak(attribute: Attribute, place: Place) -> EvalError:
+    return EvalError(
+        place,
+        f'A sensitive value cannot go into "{attribute.name}"',
+        "Plan, state and audit log show and store this argument as it is.",
+        "Use a value that is not sensitive, or nonsensitive(…) if everybody may see it.",
+    )
+
+
+def _secret(value: Val, attribute: Attribute, place: Place) -> Value:
+    """A secret reference, or a collection of them. The value itself is never looked at."""
+    if isinstance(value, Marked):
+        if isinstance(value.value, Null):
+            return None
+        if value.ref is not None and not isinstance(value.value, (*SEQUENCES, *FIELDS)):
+            return value.ref
+        value = value.value
+    if isinstance(value, SecretRef):
+        return value
+    if isinstance(value, Null):
+        return None
+    if isinstance(value, SEQUENCES) and attribute.type.element is not None:
+        return tuple(_secret(item, attribute, place) for item in value.items)
+    if isinstance(value, FIELDS) and attribute.type.element is not None:
+        fields = sorted(value.fields.items())
+        return FrozenMap({name: _secret(item, attribute, place) for name, item in fields})
+    raise EvalError(
+        place,
+        f'"{attribute.name}" takes a reference to a secret, not a value',
+        "What is written here, or computed, would end up in files that others read.",
+        SECRET_ADVICE,
+        hide=True,
+    )
+
+
+def drop_nulls(value: Val, kind: Type) -> Value:
+    """The core form of a fitted value. A map's null entries count as left out, unless they are
+    text or numbers: there the provider is told, since a config with null is one to leave alone."""
+    if value.__class__ in _PLAIN:
+        return value
+    element = kind.element or kind
+    if kind.kind == "map" and isinstance(value, MapVal) and element.kind not in ("text", "number"):
+        kept = {n: v for n, v in value.fields.items() if not isinstance(unmark(v)[0], Null)}
+        return FrozenMap({name: drop_nulls(kept[name], element) for name in sorted(kept)})
+    return lower(value)

@@ -1,0 +1,64 @@
+"""`check` blocks: what should be true; a broken one warns and never stops anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ...core.dataclass import dataclass, replace
+from ...core.diagnostics import Diagnostic, Severity
+from ..declare.conditions import Rule, broken_rules, compile_rules
+from ..declare.declarations import CheckBlock
+from ..expressions.code import Context, Env
+from ..expressions.namespaces import Data, Found
+from .arguments import Report
+from .data_blocks import DataInfo, DataPlan, compile_data
+from .resources import Site
+
+Asking = Callable[[DataPlan, Site], Found]
+"""Answers a data source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A compiled check. data: the data source that only its assertions see."""
+
+    name: str
+    data: DataPlan | None
+    rules: tuple[Rule, ...]
+
+
+def compile_check(
+    block: CheckBlock,
+    infos: Mapping[str, DataInfo],
+    context: Context,
+    providers: Mapping[str, str],
+    report: Report,
+) -> Check:
+    """Compile a block; a data source of a type that is not known was reported by its names."""
+    source = block.data
+    plan = None
+    if source is not None and source.address.type in infos:
+        info = infos[source.address.type]
+        plan = compile_data(source, info, context, providers, report)
+    return Check(block.name, plan, compile_rules(block.assertions, context))
+
+
+def evaluate_check(
+    check: Check, site: Site, data: Mapping[str, Mapping[str, Found]], ask: Asking
+) -> None:
+    """Report a warning for each assertion that does not hold and for data that cannot be read.
+    data: what the module itself has read."""
+
+    def warn(fault: Diagnostic) -> None:
+        site.report(replace(fault, severity=Severity.WARNING))
+
+    soft = replace(site, report=warn)
+    env = site.env
+    if check.data is not None:
+        address = check.data.block.address
+        own = {**data.get(address.type, {}), address.name: ask(check.data, soft)}
+        seen = Data({**data, address.type: own})
+        env = Env({**env.roots, "data": seen}, {}, env.budget)
+    what = ".".join((*site.path, f"check.{check.name}"))
+    for fault in broken_rules(check.rules, what, env):
+        warn(fault)

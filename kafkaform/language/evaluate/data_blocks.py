@@ -1,0 +1,147 @@
+"""`data` blocks: questions that are answered while the configuration is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ...core.dataclass import dataclass
+from ...core.errors import KafkaformError, OtherCluster
+from ...core.resource import ProviderConfig
+from ...core.schema import ObjectSchema
+from ...core.value import FrozenMap, Value
+from ..declare.addresses import provider_instance
+from ..declare.blocks import header
+from ..declare.conditions import Rule, broken_rules, compile_rules
+from ..declare.declarations import ResourceBlock
+from ..expressions.code import Context, Env
+from ..expressions.namespaces import Fixed, Found, Unset
+from ..values.conversion import lift
+from ..values.faults import Deferred, EvalError, Poisoned, as_diagnostic
+from ..values.value import ObjectVal, TupleVal, Val
+from .arguments import Arguments, Report, compile_arguments, deferred_fault, evaluate_arguments
+from .expansion import Instance, instances
+from .resources import META_BLOCKS, Site
+
+META = ("provider", "for_each", "count", "depends_on")
+
+Query = Callable[[ProviderConfig, str, FrozenMap], Value]
+"""The answer of a data source: (provider instance, data source, arguments) -> its attributes.
+Raises KafkaformError."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataInfo:
+    """What the language knows of a data source. provider: the name of its provider."""
+
+    schema: ObjectSchema
+    provider: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataPlan:
+    """A compiled data block; evaluate it once per instance."""
+
+    block: ResourceBlock
+    info: DataInfo
+    instance: str
+    arguments: Arguments
+    before: tuple[Rule, ...]
+    after: tuple[Rule, ...]
+
+    @property
+    def name(self) -> str:
+        return f"data.{self.block.address}"
+
+
+def compile_data(
+    block: ResourceBlock,
+    info: DataInfo,
+    context: Context,
+    providers: Mapping[str, str],
+    report: Report,
+) -> DataPlan | None:
+    """Compile a block. providers: name in the block's module -> provider instance."""
+    place, title = header(block.block), f"data.{block.address}"
+    arguments = compile_arguments(
+        block.block.body, info.schema, context, place, title, report, META, META_BLOCKS
+    )
+    try:
+        instance = provider_instance(block.argument("provider"), info.provider, providers, place)
+    except EvalError as fault:
+        report(as_diagnostic(fault))
+        return None
+    before, after = block.preconditions, block.postconditions
+    rules = compile_rules(before, context), compile_rules(after, context)
+    return DataPlan(block, info, instance, arguments, *rules)
+
+
+def evaluate_data(
+    plan: DataPlan, context: Context, site: Site, config: ProviderConfig | None, query: Query | None
+) -> Found:
+    """What other expressions see of the block: one object, one by key, or a list. Without a
+    query it stays unset: only its names were checked."""
+    block = plan.block
+    what = ".".join((*site.path, plan.name))
+    found: dict[str | int | None, Val] = {}
+    try:
+        for instance in instances(
+            block.argument("for_each"), block.argument("count"), context, site.env
+        ):
+            site.env.budget.instance(block.block)
+            found[instance.key] = _instance(plan, instance, site, what, config, query)
+    except EvalError as fault:
+        site.report(as_diagnostic(fault, context=[f"while evaluating {what}"]))
+        return Poisoned()
+    except Deferred as deferred:
+        site.report(deferred_fault(header(block.block), deferred, what))
+        return Poisoned()
+    except Poisoned as poison:
+        return poison
+    if block.argument("for_each") is not None:
+        return ObjectVal({str(key): value for key, value in found.items()})
+    return TupleVal(tuple(found.values())) if block.several else found[None]
+
+
+def _instance(
+    plan: DataPlan,
+    instance: Instance,
+    site: Site,
+    what: str,
+    config: ProviderConfig | None,
+    query: Query | None,
+) -> Val:
+    """One answer. Raises EvalError, Deferred or Poisoned."""
+    env = Env({**site.env.roots, **instance.roots}, {}, site.env.budget)
+    faults = [*broken_rules(plan.before, what, env)]
+    for fault in faults:
+        site.report(fault)
+    arguments = None if faults else evaluate_arguments(plan.arguments, env, site.report, what)
+    if arguments is None:
+        raise Poisoned
+    if query is None:
+        raise Unset
+    if config is None:
+        raise Poisoned
+    answer = _ask(plan, arguments, config, query)
+    value = ObjectVal(
+        {n: lift(answer.get(n), a.type) for n, a in plan.info.schema.attributes.items()}
+    )
+    with_self = Env({**env.roots, "self": Fixed(value)}, {}, env.budget)
+    for fault in broken_rules(plan.after, what, with_self):
+        site.report(fault)
+    return value
+
+
+def _ask(plan: DataPlan, arguments: FrozenMap, config: ProviderConfig, query: Query) -> FrozenMap:
+    place, kind = header(plan.block.block), plan.block.address.type
+    try:
+        answer = query(config, kind, arguments)
+    except OtherCluster:
+        raise
+    except KafkaformError as fault:
+        first = fault.diagnostics[0]
+        raise EvalError(
+            place, f"{plan.name} cannot be read: {first.summary}", advice=first.advice
+        ) from None
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return FrozenMap({**given, **(answer if isinstance(answer, FrozenMap) else {})})

@@ -1,0 +1,121 @@
+"""Gathers the diagnostics of a run, so that one mistake shows up once, and a flood stays short."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from ...core.dataclass import replace
+from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
+from ..values.limits import Budget
+
+SAME_PLACE = 3
+"""How many faults of one place are shown, such as those of the instances of one block."""
+SHOWN = 1_000
+"""How many errors are shown, and how many warnings."""
+COUNTED = 20_000
+"""How many errors are looked for."""
+FAULT = 100
+"""Steps that a fault takes; telling many takes longer than finding them."""
+_SENTENCE, _TEXT, _END = 500, 2_000, 100
+"""Characters of one sentence, and of what a rule says; names and keys can be a megabyte."""
+
+
+class Collector:
+    """Add faults, then take `diagnostics`. budget: pays for the faults of evaluation."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._found: dict[tuple[object, ...], Diagnostic] = {}
+        self._shown: Counter[tuple[object, ...]] = Counter()
+        self._hidden: Counter[tuple[object, ...]] = Counter()
+        self._told: Counter[Severity] = Counter()
+        self._static: set[Range] = set()
+
+    def add(
+        self, fault: Diagnostic, located: Callable[[Diagnostic], Diagnostic] | None = None
+    ) -> None:
+        """A fault of evaluation; left out if the text alone showed one at the same place.
+        located: adds where its values come from, if it is to be shown."""
+        if fault.range is None or fault.range not in self._static:
+            self._add(fault, located)
+        if self._budget.fault(FAULT):
+            self._found[()] = Diagnostic(
+                Severity.ERROR,
+                "The configuration has too many faults",
+                "Evaluation ended here.",
+                fault.range,
+                fault.excerpt,
+            )
+
+    def add_static(self, faults: Iterable[Diagnostic]) -> None:
+        """Faults that the text alone shows; if they are very many, nothing is evaluated."""
+        for fault in faults:
+            if fault.range is None or fault.range not in self._static:
+                self._add(fault, None)
+            if fault.range is not None:
+                self._static.add(fault.range)
+            if self._told[Severity.ERROR] > COUNTED:
+                break
+        if self._told[Severity.ERROR] > SHOWN:
+            self._budget.end()
+
+    def _add(self, fault: Diagnostic, located: Callable[[Diagnostic], Diagnostic] | None) -> None:
+        fault = clipped(fault)
+        place = (fault.range, fault.severity)
+        key = (*place, fault.summary, fault.detail)
+        if key in self._found or (fault.range is not None and self._shown[place] >= SAME_PLACE):
+            self._hidden[place] += 1
+            return
+        self._told[fault.severity] += 1
+        if self._told[fault.severity] <= SHOWN:
+            self._shown[place] += 1
+            self._found[key] = fault if located is None else clipped(located(fault))
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """All faults by place; the first one of a crowded place says how many more there are."""
+        hidden = dict(self._hidden)
+        shown = []
+        for fault in self._found.values():
+            more = hidden.pop((fault.range, fault.severity), 0)
+            if more:
+                words = "It happens once more" if more == 1 else f"It happens {more} times more"
+                fault = replace(fault, detail=f"{fault.detail} {words} here.".strip())
+            shown.append(fault)
+        rest = [_rest(severity, count - SHOWN) for severity, count in self._told.items()]
+        return (*sorted(shown, key=_place), *(one for one in rest if one is not None))
+
+
+def _rest(severity: Severity, count: int) -> Diagnostic | None:
+    if count <= 0:
+        return None
+    what = f"{severity.value} is" if count == 1 else f"{severity.value}s are"
+    least = "More than " if count > COUNTED - SHOWN else ""
+    return Diagnostic(severity, f"{least}{count:,} more {what} not shown")
+
+
+def clipped(fault: Diagnostic) -> Diagnostic:
+    """The fault in a few lines, whatever the names in it are."""
+    if max(map(len, (fault.summary, fault.detail, fault.advice, fault.address or ""))) > _SENTENCE:
+        fault = replace(
+            fault,
+            summary=_cut(fault.summary, _SENTENCE),
+            detail=_cut(fault.detail, _TEXT),
+            advice=_cut(fault.advice, _SENTENCE),
+            address=None if fault.address is None else _cut(fault.address, _SENTENCE),
+        )
+    if any(len(line) > _SENTENCE for line in fault.context):
+        fault = replace(fault, context=tuple(_cut(line, _SENTENCE) for line in fault.context))
+    return fault
+
+
+def _cut(text: str, length: int) -> str:
+    """The beginning and the end of a long text."""
+    return text if len(text) <= length else f"{text[: length - _END]}…{text[-_END:]}"
+
+
+def _place(fault: Diagnostic) -> tuple[str, int, int]:
+    if fault.range is None:
+        return ("", 0, 0)
+    return (fault.range.file, fault.range.line, fault.range.column)

@@ -1,0 +1,307 @@
+"""Every node of a configuration in its order, in each instance of its module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from ...core.address import bracketed
+from ...core.diagnostics import Diagnostic
+from ...syntax.nodes import Attribute
+from ..declare.blocks import header
+from ..declare.conditions import compile_rules
+from ..declare.declarations import ModuleBlock, ResourceBlock
+from ..declare.modules import Module
+from ..declare.variables import declaration_faults, deprecation, validate, value_of
+from ..expressions.code import Code, Env
+from ..expressions.namespaces import Found
+from ..values.bounds import bounded
+from ..values.faults import Deferred, EvalError, LimitError, Place, Poisoned, as_diagnostic, error
+from .arguments import Report, deferred_fault
+from .check_blocks import compile_check, evaluate_check
+from .data_blocks import DataPlan, compile_data, evaluate_data
+from .expansion import instances
+from .graph import Node, address_of_node, place_of
+from .origins import located
+from .outputs import output_value
+from .provider_blocks import configured
+from .repeated_blocks import evaluate_shaped, shaped
+from .resources import ResourcePlan, Site, compile_resource, evaluate_resource
+from .run import Run, enter, explicit_needs, needs_of
+from .scope import Scope
+
+NODE, MODULE = 10, 100
+"""Steps for evaluating a local value, a block and the like, and for an instance of a module."""
+
+
+def evaluate(run: Run) -> None:
+    """Every node, each after what it needs."""
+    for steps in run.graph.modules:
+        run.scopes[steps], run.resources[steps] = [], {}
+    enter(run, Scope(run.graph.modules[()], (), run.budget, run.faults.add, run.resources[()],
+                      run.settled, variables=dict(run.variables.values)))  # fmt: skip
+    for cycle in run.graph.cycles:
+        run.faults.add(_cycle_fault(run, cycle))
+    for node in run.graph.order:
+        if run.budget.spent:
+            return
+        evaluator, place = _compiled(run, node), place_of(node, run.graph.modules)
+        for scope in run.scopes[node.steps]:
+            task = partial(evaluator, scope, node in run.graph.looping)
+            fault = _attempted(run, node, scope, task, place)
+            if fault is not None:
+                scope.report(fault)
+                evaluator(scope, True)
+
+
+def _attempted(
+    run: Run, node: Node, scope: Scope, evaluate: Callable[[], None], place: Place
+) -> Diagnostic | None:
+    """Evaluate a node in one instance of its module; the fault if that would take too much."""
+    try:
+        run.budget.charge(NODE, place)
+        needs = scope.needs[node.name] = needs_of(run, node, scope)
+        run.budget.charge(len(needs), place)
+        evaluate()
+    except LimitError as fault:
+        return as_diagnostic(fault, context=[f"while evaluating {node}"])
+    except RecursionError:
+        return error(place, f"{node} is nested too deeply", "Collections lie inside each other.")
+    except Poisoned:
+        scope.needs.setdefault(node.name, frozenset())
+    return None
+
+
+def _cycle_fault(run: Run, cycle: tuple[Node, ...]) -> Diagnostic:
+    shown = cycle if len(cycle) <= 12 else (*cycle[:10], cycle[-1])
+    chain = [f"{node} ({place_of(node, run.graph.modules).range})" for node in shown]
+    return error(
+        place_of(cycle[0], run.graph.modules),
+        f"{cycle[0]} refers to itself",
+        " → ".join(chain),
+        "Break the chain by writing one of these values out.",
+    )
+
+
+# ── one node ────────────────────────────────────────────────────────────────────────────
+
+Evaluator = Callable[[Scope, bool], None]
+"""Evaluates a node in one instance of its module; True: it is part of a cycle."""
+
+
+def _compiled(run: Run, node: Node) -> Evaluator:
+    """The node's block, compiled once for all instances of its module."""
+    word, _, name = node.name.partition(".")
+    module = run.graph.modules[node.steps]
+    return _COMPILERS.get(word, _resource)(run, module, name if word in _COMPILERS else node.name)
+
+
+def _local(run: Run, module: Module, name: str) -> Evaluator:
+    item = module.found.locals[name]
+    code = run.context.code(item.value)
+    what = f"local.{name}"
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        scope.locals[name] = Poisoned() if looping else _value(item, code, scope, what)
+
+    return evaluator
+
+
+def _value(item: Attribute, code: Code, scope: Scope, what: str) -> Found:
+    try:
+        return bounded(code(scope.env), item, f"The local value {item.name}")
+    except EvalError as fault:
+        scope.report(as_diagnostic(fault, context=[f"while evaluating {what}"]))
+        return Poisoned()
+    except (Poisoned, Deferred) as outcome:
+        return outcome
+
+
+def _variable(run: Run, module: Module, name: str) -> Evaluator:
+    block = module.found.variables[name]
+    given = None if module.call is None else module.call.argument(name)
+    code = None if given is None else run.context.code(given)
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        if module.call is None:
+            return  # the root's variables come from outside
+        caller = scope.caller
+        assert caller is not None
+        env = Env({**caller.env.roots, **scope.each}, {}, scope.budget)
+        try:
+            value = None if looping or code is None else code(env)
+            place = header(module.call.block) if given is None else given
+            scope.variables[name] = value_of(block, value, place, "", run.context)
+            for fault in deprecation(block, place) if value is not None else ():
+                caller.report(fault)
+        except EvalError as fault:
+            what = f"{'.'.join(scope.path)}: var.{name}"
+            caller.report(as_diagnostic(fault, context=[f"while evaluating {what}"]))
+            scope.variables[name] = Poisoned()
+        except (Poisoned, Deferred) as outcome:
+            scope.variables[name] = outcome
+
+    return evaluator
+
+
+def _resource(run: Run, module: Module, name: str) -> Evaluator:
+    address = address_of_node(name)
+    block = module.found.resources[address]
+    shared = shaped(run, module, block)
+    if shared is not None:
+        run.resources[module.steps][address] = shared
+    else:
+        _planned(run, module, block)
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        scope.made[address] = Poisoned()
+        if looping:
+            return
+        site = scope.site(scope.needs[name])
+        made = None if shared is None else evaluate_shaped(shared, site)
+        if made is None:  # what is wrong has its place in the block's own text
+            plan = _planned(run, module, block)
+            scope.made[address] = (
+                Poisoned() if plan is None else evaluate_resource(plan, run.context, site)
+            )
+        else:
+            scope.made[address] = made
+
+    return evaluator
+
+
+def _planned(run: Run, module: Module, block: ResourceBlock) -> ResourcePlan | None:
+    """The block compiled from its own text, once."""
+    plans = run.resources[module.steps]
+    known = plans.get(block.address)
+    if known is None or known.shaped:
+        info = run.schemas.types[block.address.type]
+        known = compile_resource(block, info, run.context, module.providers, run.faults.add)
+        if known is not None:
+            plans[block.address] = known
+    return known
+
+
+def _source(run: Run, module: Module, name: str) -> Evaluator:
+    address = address_of_node(name)
+    block, info = module.found.data[address], run.schemas.data[address.type]
+    plan = compile_data(block, info, run.context, module.providers, run.faults.add)
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        answer: Found = Poisoned()
+        if plan is not None and not looping:
+            answer = _asked(run, plan, scope.site(frozenset()))
+        scope.data[address.type][address.name] = answer
+
+    return evaluator
+
+
+def _asked(run: Run, plan: DataPlan, site: Site) -> Found:
+    config = run.provider(plan.instance, plan.block)
+    return evaluate_data(plan, run.context, site, config, run.query)
+
+
+def _call(run: Run, module: Module, name: str) -> Evaluator:
+    call, child = module.found.modules[name], module.children[name]
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        scope.children[name] = Poisoned() if looping else _instances(run, scope, call, child)
+
+    return evaluator
+
+
+def _instances(
+    run: Run, scope: Scope, call: ModuleBlock, child: Module
+) -> dict[str | int | None, Scope] | Poisoned:
+    """The instances of a module, each entered."""
+    what = ".".join((*scope.path, f"module.{call.name}"))
+    inherited = scope.inherited | explicit_needs(run, scope, call.block)
+    made: dict[str | int | None, Scope] = {}
+    try:
+        for one in instances(
+            call.argument("for_each"), call.argument("count"), run.context, scope.env
+        ):
+            scope.budget.instance(call.block)
+            scope.budget.charge(MODULE, call.block)
+            path = (*scope.path, f"module.{call.name}{bracketed(one.key)}")
+            inside = Scope(child, path, run.budget, run.faults.add, run.resources[child.steps],
+                           run.settled, scope, one.roots, inherited)  # fmt: skip
+            inside.report = _reporter(run, inside)
+            enter(run, inside)
+            made[one.key] = inside
+    except EvalError as fault:
+        scope.report(as_diagnostic(fault, context=[f"while expanding {what}"]))
+    except Deferred as deferred:
+        place = call.argument("for_each") or call.argument("count") or header(call.block)
+        scope.report(deferred_fault(place, deferred, what))
+    except Poisoned as poison:
+        return poison
+    else:
+        return made
+    return Poisoned()
+
+
+def _reporter(run: Run, scope: Scope) -> Report:
+    return lambda fault: run.faults.add(fault, lambda found: located(found, scope))
+
+
+def _output(run: Run, module: Module, name: str) -> Evaluator:
+    block = module.found.outputs[name]
+    code, rules = run.context.code(block.value), compile_rules(block.preconditions, run.context)
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        what = ".".join((*scope.path, f"output.{name}"))
+        scope.outputs[name] = (
+            Poisoned()
+            if looping
+            else output_value(block, code, rules, scope.env, scope.report, what)
+        )
+
+    return evaluator
+
+
+def _provider(run: Run, module: Module, instance: str) -> Evaluator:
+    block = module.found.providers[instance]
+
+    def evaluator(scope: Scope, looping: bool) -> None:
+        info = run.schemas.providers.get(block.name)
+        run.providers[instance] = (
+            None
+            if info is None or looping
+            else configured(block, info, run.context, scope.env, scope.report)
+        )
+
+    return evaluator
+
+
+_COMPILERS: Mapping[str, Callable[[Run, Module, str], Evaluator]] = {
+    "local": _local,
+    "var": _variable,
+    "data": _source,
+    "module": _call,
+    "output": _output,
+    "provider": _provider,
+}
+
+
+def check_variables(run: Run) -> None:
+    """The declarations and validations of the variables of modules; the root's were checked
+    when they were set."""
+    for steps, module in run.graph.modules.items():
+        for block in module.found.variables.values() if steps else ():
+            for fault in declaration_faults(block, run.context):
+                run.faults.add(fault)
+            for scope in run.scopes[steps]:
+                for fault in validate(block, scope.variables, run.context):
+                    scope.report(fault)
+
+
+def evaluate_checks(run: Run) -> None:
+    """All `check` blocks; the last thing that is evaluated."""
+    for steps, module in run.graph.modules.items():
+        for block in module.found.checks.values():
+            infos, providers = run.schemas.data, module.providers
+            check = compile_check(block, infos, run.context, providers, run.faults.add)
+            for scope in run.scopes[steps]:
+                ask = partial(_asked, run)
+                evaluate_check(check, scope.site(frozenset()), scope.data, ask)

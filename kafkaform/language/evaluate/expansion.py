@@ -1,0 +1,98 @@
+"""`for_each` and `count`: how many instances a block has, and what each may refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...core.dataclass import dataclass
+from ...core.schema import NUMBER
+from ...syntax.nodes import Expression
+from ..expressions.code import Context, Env
+from ..expressions.namespaces import Fixed
+from ..values.conversion import convert
+from ..values.faults import ConvertFault, EvalError
+from ..values.types import describe_value
+from ..values.value import (
+    FIELDS,
+    SENSITIVE,
+    Computed,
+    Null,
+    ObjectVal,
+    SetVal,
+    Val,
+    elements,
+    marks_of,
+    unmark,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """key: None without for_each and count; roots: `each` or `count`."""
+
+    key: str | int | None
+    roots: Mapping[str, Fixed]
+
+
+SINGLE = (Instance(None, {}),)
+
+
+def instances(
+    for_each: Expression | None, count: Expression | None, context: Context, env: Env
+) -> Iterator[Instance]:
+    """The instances of a block. Raises EvalError, Poisoned or Deferred before the first one."""
+    if for_each is not None and count is not None:
+        raise EvalError(count, "for_each and count exclude each other", "Keep one of them.")
+    if for_each is not None:
+        return _each(for_each, context, env)
+    if count is not None:
+        return _counted(count, context, env)
+    return iter(SINGLE)
+
+
+def _each(node: Expression, context: Context, env: Env) -> Iterator[Instance]:
+    value, marks = unmark(context.code(node)(env))
+    if marks or (isinstance(value, SetVal) and marks_of(value)):
+        raise EvalError(
+            node,
+            "for_each cannot depend on a sensitive value",
+            "Its keys become addresses, which are shown everywhere.",
+        )
+    if isinstance(value, SetVal):
+        if any(not isinstance(item, str) for item in value.items):
+            raise EvalError(node, "A set for for_each must hold strings and no null")
+    elif not isinstance(value, FIELDS):
+        raise EvalError(
+            node,
+            "for_each takes a map, an object or a set of strings",
+            f"This is {describe_value(value)}.",
+            "Write toset([…]) around a list of strings."
+            if not isinstance(value, Null)
+            else "Write {} for no instances.",
+        )
+    size = len(value.items) if isinstance(value, SetVal) else len(value.fields)
+    env.budget.admit(size, node)
+    return (_instance(key, item) for key, item in elements(value))
+
+
+def _instance(key: Val, value: Val) -> Instance:
+    name = str(key)
+    return Instance(name, {"each": Fixed(ObjectVal({"key": name, "value": value}))})
+
+
+def _counted(node: Expression, context: Context, env: Env) -> Iterator[Instance]:
+    value, marks = unmark(context.code(node)(env))
+    if SENSITIVE in marks:
+        raise EvalError(node, "count cannot depend on a sensitive value")
+    if isinstance(value, Computed):
+        raise value.defer()
+    try:
+        number = convert(value, NUMBER)
+    except ConvertFault as fault:
+        raise EvalError(node, "count must be a whole number", f"Here {fault}.") from None
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+        raise EvalError(node, "count must be a whole number, 0 or more")
+    env.budget.admit(number, node)
+    return (
+        Instance(index, {"count": Fixed(ObjectVal({"index": index}))}) for index in range(number)
+    )

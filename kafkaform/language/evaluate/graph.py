@@ -1,0 +1,246 @@
+"""What refers to what, through all modules, as the text alone tells; the order of evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from ...core.address import Address
+from ...core.dataclass import dataclass
+from ...syntax.nodes import Block, Expression
+from ...syntax.stamps import Shape, Stamped
+from ..declare.blocks import header
+from ..declare.declarations import ResourceBlock
+from ..declare.modules import Module
+from ..expressions.dependencies import AllUses, Reference, ordered
+from ..expressions.traversal import expressions
+from ..values.faults import Place
+
+STATIC = ("provider", "depends_on", "source", "version", "providers")
+"""Arguments that name things instead of using values."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Node:
+    """Something that is evaluated once in each instance of its module. steps: of the module;
+    name: `var.x`, `local.x`, `TYPE.NAME`, `data.TYPE.NAME`, `module.x` (how many instances it
+    has), `output.x`, or `provider.INSTANCE`."""
+
+    steps: tuple[str, ...]
+    name: str
+
+    def __str__(self) -> str:
+        return ".".join((*(f"module.{step}" for step in self.steps), self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """One reference of an expression: the name of a node in the same module; key: of the
+    instance, if it is written out; output: of a module, None for all."""
+
+    name: str
+    key: str | int | None = None
+    output: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """refs: what the expressions of each node refer to; order: all nodes, each after what it
+    needs; cycles: closed chains; looping: what is in one; needs: node -> the nodes that it needs
+    directly."""
+
+    refs: Mapping[Node, tuple[Ref, ...]]
+    needs: Mapping[Node, tuple[Node, ...]]
+    order: tuple[Node, ...]
+    cycles: tuple[tuple[Node, ...], ...]
+    looping: frozenset[Node]
+    modules: Mapping[tuple[str, ...], Module]
+
+
+def graph(root: Module, types: Collection[str], data: Collection[str], uses: AllUses) -> Graph:
+    """The graph of a configuration. types, data: the resource types and data sources that are
+    known; blocks of others are not in it."""
+    modules = {module.steps: module for module in root.walk()}
+    refs: dict[Node, tuple[Ref, ...]] = {}
+    needs: dict[Node, tuple[Node, ...]] = {}
+    for module in modules.values():
+        caller = modules[module.steps[:-1]] if module.steps else None
+        shapes: dict[Shape, tuple[tuple[Ref, ...], tuple[Node, ...]]] = {}
+        for name, found in _sources(module, types, data):
+            node = Node(module.steps, name)
+            if isinstance(found, Stamped):
+                known = shapes.get(found.shape)
+                if known is None:
+                    own = refs_of(expressions(found.shape.block.body, STATIC), uses)
+                    known = shapes[found.shape] = own, tuple(_targets(module, own))
+                refs[node], needs[node] = known
+                continue
+            nodes = expressions(found.body, STATIC) if isinstance(found, Block) else found
+            own = refs[node] = refs_of(nodes, uses)
+            # What else a provider block names was refused: it is evaluated before anything.
+            usable = own if not name.startswith("provider.") else _locals(own)
+            needs[node] = tuple(_targets(module, usable))
+        if caller is not None:
+            _inputs(module, caller, refs, needs, uses)
+    for node in needs:
+        if extra := _extra(node, root):
+            needs[node] = (*needs[node], *extra)
+    order, cycles, looping = ordered(needs)
+    return Graph(refs, needs, tuple(order), tuple(map(tuple, cycles)), looping, modules)
+
+
+def _sources(
+    module: Module, types: Collection[str], data: Collection[str]
+) -> Iterator[tuple[str, Block | list[Expression]]]:
+    """The nodes of a module with what each of them evaluates: expressions, or all of a block."""
+    found = module.found
+    for name, item in found.locals.items():
+        yield f"local.{name}", [item.value]
+    for address, resource in found.resources.items():
+        if address.type in types:
+            yield str(address), resource.block
+    for address, source in found.data.items():
+        if address.type in data:
+            yield f"data.{address}", source.block
+    for name, call in found.modules.items():
+        if name in module.children:
+            some = (call.argument("for_each"), call.argument("count"))
+            yield f"module.{name}", [node for node in some if node is not None]
+    for name, output in found.outputs.items():
+        rules = [node for rule in output.preconditions for node in expressions(rule.body)]
+        yield f"output.{name}", [output.value, *rules]
+    if not module.steps:
+        for instance, provider in found.providers.items():
+            yield f"provider.{instance}", list(expressions(provider.block.body, ("alias",)))
+
+
+def _locals(refs: Iterable[Ref]) -> tuple[Ref, ...]:
+    return tuple(ref for ref in refs if ref.name.startswith("local."))
+
+
+def _inputs(
+    module: Module,
+    caller: Module,
+    refs: dict[Node, tuple[Ref, ...]],
+    needs: dict[Node, tuple[Node, ...]],
+    uses: AllUses,
+) -> None:
+    """The variables of a module: their values are written in its caller."""
+    assert module.call is not None
+    for name in module.found.variables:
+        node = Node(module.steps, f"var.{name}")
+        given = module.call.argument(name)
+        refs[node] = () if given is None else refs_of([given], uses)
+        needs[node] = tuple(_targets(caller, refs[node]))
+
+
+def _extra(node: Node, root: Module) -> tuple[Node, ...]:
+    """What a node needs without saying so: its module's instances, and a data source its
+    providers."""
+    extra = []
+    if node.steps:
+        extra.append(Node(node.steps[:-1], f"module.{node.steps[-1]}"))
+    if node.name.startswith("data."):
+        extra += [Node((), f"provider.{instance}") for instance in root.found.providers]
+    return tuple(extra)
+
+
+def edges(graph: Graph) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """The names of everything, and pairs of (name, what it refers to)."""
+    given = {str(Node((), f"var.{name}")) for name in graph.modules[()].found.variables}
+    pairs = [(str(node), str(other)) for node, needed in graph.needs.items() for other in needed]
+    for node, refs in graph.refs.items():
+        if not node.steps:
+            pairs += [(str(node), ref.name) for ref in refs if ref.name in given]
+    names = given.union(map(str, graph.needs))
+    return tuple(sorted(names)), tuple(sorted({pair for pair in pairs if pair[1] in names}))
+
+
+# ── references ──────────────────────────────────────────────────────────────────────────
+
+
+def refs_of(nodes: Iterable[Expression], uses: AllUses) -> tuple[Ref, ...]:
+    """The references of some expressions, each once, in order."""
+    found: dict[Ref, None] = {}
+    for node in nodes:
+        for reference in uses[node].references:
+            ref = _ref(reference)
+            if ref is not None:
+                found[ref] = None
+    return tuple(found)
+
+
+def _ref(reference: Reference) -> Ref | None:
+    word, steps = reference.root.name, reference.steps
+    names = [word]
+    wanted = 3 if word == "data" else 2
+    for step in steps[: wanted - 1]:
+        if step.attribute is None:
+            return None
+        names.append(step.attribute)
+    if len(names) < wanted:
+        return None
+    rest = steps[wanted - 1 :]
+    key = rest[0].key if rest else None
+    output = None
+    if word == "module":
+        rest = rest[1:] if rest and key is not None else rest
+        output = rest[0].attribute if rest else None
+    return Ref(".".join(names), key, output)
+
+
+def _targets(module: Module, refs: Iterable[Ref]) -> Iterator[Node]:
+    """The nodes that references of a module mean; names that nothing has are passed over."""
+    for ref in refs:
+        word, _, name = ref.name.partition(".")
+        if word == "module":
+            yield Node(module.steps, ref.name)
+            child = module.children.get(name)
+            if child is not None:
+                yield from _outputs(child, ref.output)
+        elif word != "var" or module.steps:
+            yield Node(module.steps, ref.name)
+
+
+def _outputs(child: Module, wanted: str | None) -> Iterator[Node]:
+    known = child.found.outputs
+    for output in (wanted,) if wanted in known else known:
+        yield Node(child.steps, f"output.{output}")
+
+
+# ── places ──────────────────────────────────────────────────────────────────────────────
+
+
+def place_of(node: Node, modules: Mapping[tuple[str, ...], Module]) -> Place:
+    """Where a node is declared."""
+    found = modules[node.steps].found
+    word, _, name = node.name.partition(".")
+    if word == "local":
+        return found.locals[name]
+    return header(_block(node, modules))
+
+
+def _block(node: Node, modules: Mapping[tuple[str, ...], Module]) -> Block:
+    module = modules[node.steps]
+    word, _, name = node.name.partition(".")
+    match word:
+        case "var":
+            return module.found.variables[name].block
+        case "module":
+            return module.found.modules[name].block
+        case "output":
+            return module.found.outputs[name].block
+        case "provider":
+            return module.found.providers[name].block
+    return block_of(node.name, module).block
+
+
+def block_of(name: str, module: Module) -> ResourceBlock:
+    """The resource or data source of this name, `TYPE.NAME` or `data.TYPE.NAME`."""
+    if name.startswith("data."):
+        return module.found.data[address_of_node(name[5:])]
+    return module.found.resources[address_of_node(name)]
+
+
+def address_of_node(name: str) -> Address:
+    kind, _, rest = name.partition(".")
+    return Address(kind, rest)

@@ -1,0 +1,53 @@
+"""Resource blocks that repeat a shape: compiled once, evaluated with the words of each block.
+
+This is a shortcut for what goes well. At any fault the block is compiled from its own text, so
+that the fault has its own place and words.
+"""
+
+from __future__ import annotations
+
+from ...core.dataclass import replace
+from ...core.diagnostics import Diagnostic
+from ...syntax.stamps import Stamped
+from ..declare.declarations import ResourceBlock
+from ..declare.modules import Module
+from ..expressions.code import Env
+from ..values.faults import Deferred, EvalError, Poisoned
+from .expansion import SINGLE
+from .resources import Made, ResourcePlan, Site, compile_resource, evaluate_instance
+from .run import Run
+
+
+def shaped(run: Run, module: Module, block: ResourceBlock) -> ResourcePlan | None:
+    """The plan of the block's shape, for this block; None if there is none."""
+    if not isinstance(block.block, Stamped):
+        return None
+    key = module.steps, block.block.shape
+    if key not in run.shapes:
+        faults: list[Diagnostic] = []
+        pattern = replace(block, block=block.block.shape.pattern)
+        info = run.schemas.types[block.address.type]
+        plan = compile_resource(pattern, info, run.context, module.providers, faults.append)
+        run.shapes[key] = None if faults else plan
+    found = run.shapes[key]
+    if found is None:
+        return None
+    return replace(found, block=block, range=block.block.header_range, shaped=True)
+
+
+def evaluate_shaped(plan: ResourcePlan, site: Site) -> list[Made] | None:
+    """The one instance of the block, or None after any fault, of which nothing remains."""
+    assert isinstance(plan.block.block, Stamped)
+    budget, faults = site.env.budget, list[Diagnostic]()
+    kept = budget.left, budget.instances
+    env = Env(site.env.roots, {}, budget, plan.block.block.words)
+    trial = Site(env, site.path, faults.append, site.needs, site.settled)
+    try:
+        budget.instance(plan.block.block)
+        made = evaluate_instance(plan, SINGLE[0], trial)
+    except (EvalError, Deferred, Poisoned):
+        made = None
+    if made is not None and not faults:
+        return [made]
+    budget.left, budget.instances = kept
+    return None

@@ -1,0 +1,351 @@
+"""`resource` blocks to declared objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from ...core.address import Address
+from ...core.dataclass import dataclass, replace
+from ...core.diagnostics import Diagnostic, Range
+from ...core.resource import Declared, Identity, Lifecycle
+from ...core.schema import BOOL, STRING, ObjectSchema, map_of
+from ...core.value import EMPTY, FrozenMap, Value
+from ...syntax.nodes import Expression
+from ..declare.addresses import ignored_paths, provider_instance
+from ..declare.blocks import attribute, header
+from ..declare.conditions import Rule, broken_rules, compile_rules
+from ..declare.declarations import ResourceBlock
+from ..expressions.code import Code, Context, Env
+from ..expressions.namespaces import Fixed
+from ..values.bounds import looking
+from ..values.conversion import lift
+from ..values.faults import Deferred, EvalError, Poisoned, Skipped, as_diagnostic, error
+from ..values.types import plain
+from ..values.value import Computed, Null, ObjectVal, TupleVal, Val, marks_of
+from .arguments import (
+    Arguments,
+    Report,
+    compile_arguments,
+    deferred_fault,
+    drop_nulls,
+    evaluate_arguments,
+    fit,
+)
+from .expansion import Instance, instances
+
+Settled = Mapping[str, FrozenMap]
+"""str(address) -> attributes that the server has set."""
+META = ("provider", "for_each", "count", "depends_on", "owner", "labels")
+FAULTY_INSTANCES = 1_000
+"""After so many the rest of a block is not evaluated; they say the same."""
+META_BLOCKS = ("lifecycle",)
+_LABELS = map_of(STRING)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeInfo:
+    """What the language knows of a resource type. key(attributes): its identity's key, raises
+    ValueError; provider: the name of its provider; expand(declared): the objects that a
+    composite stands for."""
+
+    schema: ObjectSchema
+    key: Callable[[FrozenMap], str]
+    provider: str
+    expand: Callable[[Declared], Sequence[Declared]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """A compiled meta-argument."""
+
+    node: Expression
+    code: Code
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePlan:
+    """A compiled resource block; evaluate it once per instance. lifecycle: of one that says
+    no more; before, after: its rules; shaped: compiled from the shape that the block repeats."""
+
+    block: ResourceBlock
+    info: TypeInfo
+    instance: str
+    arguments: Arguments
+    meta: Mapping[str, Meta]
+    lifecycle: Lifecycle
+    secrets: tuple[tuple[str, str], ...]
+    before: tuple[Rule, ...]
+    after: tuple[Rule, ...]
+    range: Range
+    shaped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a block is evaluated: an instance of its module. path: of the module's address;
+    needs: what its objects come after; settled: what the server has set."""
+
+    env: Env
+    path: tuple[str, ...]
+    report: Report
+    needs: tuple[Address, ...] = ()
+    settled: Settled = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """One instance of a resource block, before a composite is expanded."""
+
+    key: str | int | None
+    declared: Declared
+
+
+def compile_resource(
+    block: ResourceBlock,
+    info: TypeInfo,
+    context: Context,
+    providers: Mapping[str, str],
+    report: Report,
+) -> ResourcePlan | None:
+    """Compile a block. providers: name in the block's module -> provider instance."""
+    body, place = block.block.body, header(block.block)
+    title = f"{block.address}"
+    arguments = compile_arguments(
+        body, info.schema, context, place, title, report, META, META_BLOCKS
+    )
+    lifecycle = block.lifecycle
+    nodes = {name: block.argument(name) for name in ("owner", "labels")}
+    if lifecycle is not None:
+        nodes |= {name: attribute(lifecycle, name) for name in ("prevent_destroy", "adopt")}
+    try:
+        node, place = block.argument("provider"), header(block.block)
+        instance = provider_instance(node, info.provider, providers, place)
+        paths = ignored_paths(lifecycle, "ignore_changes")
+        managed = ignored_paths(lifecycle, "ignore_changes_except")
+    except EvalError as fault:
+        report(as_diagnostic(fault))
+        return None
+    if paths is not None and managed is not None:
+        summary = '"ignore_changes" and "ignore_changes_except" exclude each other'
+        report(error(header(block.block), summary, advice="Keep one of them."))
+    for fault_of_path in _path_faults((*(paths or ()), *(managed or ())), info.schema):
+        report(fault_of_path)
+    return ResourcePlan(
+        block,
+        info,
+        instance,
+        arguments,
+        {name: Meta(node, context.code(node)) for name, node in nodes.items() if node is not None},
+        Lifecycle(
+            ignore_changes=tuple(path for path, _ in paths or ()),
+            ignore_changes_except=None if managed is None else tuple(path for path, _ in managed),
+        ),
+        tuple(_version_names(info.schema)),
+        compile_rules(block.preconditions, context),
+        compile_rules(block.postconditions, context),
+        header(block.block).range,
+    )
+
+
+def _path_faults(
+    paths: tuple[tuple[str, Expression], ...], schema: ObjectSchema
+) -> Iterator[Diagnostic]:
+    known = (*schema.attributes, *schema.blocks)
+    for path, node in paths:
+        first = path.split(".", 1)[0]
+        if "*" not in first and "?" not in first and first not in known:
+            yield error(
+                node, f'There is no attribute "{first}" to ignore', f"There are {', '.join(known)}."
+            )
+
+
+def _version_names(schema: ObjectSchema) -> Iterator[tuple[str, str]]:
+    """Secret attributes with the attribute whose change sends them again."""
+    for name, found in schema.attributes.items():
+        if found.secret:
+            for version in (f"{name}_wo_version", f"{name}_version"):
+                other = schema.find(version)
+                if other is not None:
+                    yield name, other.name
+                    break
+
+
+def evaluate_resource(plan: ResourcePlan, context: Context, site: Site) -> list[Made] | Poisoned:
+    """Every instance of a block; Poisoned if it has faults, which are reported."""
+    block, env = plan.block, site.env
+    what = str(block.address.below(site.path))
+    made: list[Made] = []
+    faulty = 0
+    try:
+        found = instances(block.argument("for_each"), block.argument("count"), context, env)
+        for instance in found:
+            env.budget.instance(block.block)
+            one = evaluate_instance(plan, instance, site)
+            if isinstance(one, Made):
+                made.append(one)
+            else:
+                faulty += 1
+            if faulty >= FAULTY_INSTANCES:
+                break
+    except EvalError as fault:
+        site.report(as_diagnostic(fault, context=[f"while expanding {what}"]))
+        return Poisoned()
+    except Deferred as deferred:
+        node = block.argument("for_each") or block.argument("count")
+        place = header(block.block) if node is None else node
+        site.report(deferred_fault(place, deferred, what))
+        return Poisoned()
+    except Skipped as skipped:
+        site.report(_needs_skipped(block, what, skipped))
+        return skipped
+    except Poisoned as poison:
+        return poison
+    return Poisoned() if faulty else made
+
+
+def _needs_skipped(block: ResourceBlock, what: str, skipped: Skipped) -> Diagnostic:
+    return error(
+        header(block.block),
+        f"{what} needs {skipped}, which is skipped",
+        "Its provider is not known here, so its values are not, either.",
+        'A secret: write secret_env("NAME") or secret_file("PATH"), or use a variable with '
+        "sensitive = true. Anything else: write the value out, or hand it in through a variable.",
+    )
+
+
+def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Made | None:
+    """One instance of a block; None after faults, which are reported. Raises Poisoned."""
+    base, env, report = plan.block.address, site.env, site.report
+    address = Address(base.type, base.name, instance.key, site.path)
+    inner = env if not instance.roots else Env({**env.roots, **instance.roots}, {}, env.budget)
+    try:
+        cost = 1 + 2 * len(plan.arguments.given) + len(site.needs)
+        env.budget.charge(cost, plan.block.block)
+        if plan.before and (faults := [*broken_rules(plan.before, str(address), inner)]):
+            for fault_of_rule in faults:
+                report(fault_of_rule)
+            return None
+        attributes = evaluate_arguments(plan.arguments, inner, report, address)
+        meta = {name: _meta(name, item, inner) for name, item in plan.meta.items()}
+        if attributes is None:
+            return None
+        made = Made(instance.key, _declared(plan, address, attributes, meta, site.needs))
+    except EvalError as fault:
+        report(as_diagnostic(fault, context=[f"while evaluating {address}"]))
+        return None
+    except Deferred as deferred:
+        report(deferred_fault(header(plan.block.block), deferred, str(address)))
+        return None
+    if plan.after:
+        seen = Fixed(_object(made.declared, plan.info.schema, site.settled))
+        with_self = Env({**inner.roots, "self": seen}, {}, env.budget)
+        for fault_of_rule in broken_rules(plan.after, str(address), with_self):
+            report(fault_of_rule)
+    return made
+
+
+_META_TYPES = {"owner": STRING, "labels": _LABELS, "prevent_destroy": BOOL, "adopt": BOOL}
+
+
+def _meta(name: str, meta: Meta, env: Env) -> Value:
+    value = meta.code(env)
+    env.budget.charge(looking(value, meta.node), meta.node)
+    if marks_of(value):
+        raise EvalError(meta.node, f'A sensitive value cannot go into "{name}"')
+    kind = _META_TYPES[name]
+    return drop_nulls(fit(value, kind, meta.node, f'"{name}"'), kind)
+
+
+def _declared(
+    plan: ResourcePlan,
+    address: Address,
+    attributes: FrozenMap,
+    meta: Mapping[str, Value],
+    needs: tuple[Address, ...],
+) -> Declared:
+    try:
+        key = str(address) if plan.info.expand is not None else plan.info.key(attributes)
+    except ValueError as fault:
+        place = header(plan.block.block)
+        raise EvalError(place, f"{address} does not name an object", str(fault)) from None
+    owner, labels = meta.get("owner"), meta.get("labels")
+    return Declared(
+        Identity(plan.instance, address.type, key),
+        address,
+        attributes,
+        plan.range,
+        _lifecycle(plan.lifecycle, meta),
+        needs,
+        owner if isinstance(owner, str) else None,
+        labels if isinstance(labels, FrozenMap) else EMPTY,
+        _secret_version(plan, attributes),
+    )
+
+
+def _lifecycle(common: Lifecycle, meta: Mapping[str, Value]) -> Lifecycle:
+    """The instances of a block share one, unless they say more."""
+    prevent, adopt = meta.get("prevent_destroy"), meta.get("adopt") is True
+    if prevent is None and not adopt:
+        return common
+    return replace(
+        common, prevent_destroy=prevent if isinstance(prevent, bool) else None, adopt=adopt
+    )
+
+
+def _secret_version(plan: ResourcePlan, attributes: FrozenMap) -> str | None:
+    versions = {
+        name: attributes.get(version)
+        for name, version in plan.secrets
+        if attributes.get(name) is not None and attributes.get(version) is not None
+    }
+    if len(versions) == 1:
+        return str(next(iter(versions.values())))
+    return ",".join(f"{name}={version}" for name, version in versions.items()) or None
+
+
+def expanded(plan: ResourcePlan, made: Iterable[Made], report: Report) -> Iterator[Declared]:
+    """The objects themselves: a composite is replaced by what it stands for."""
+    expand = plan.info.expand
+    for one in made:
+        if expand is None:
+            yield one.declared
+            continue
+        try:
+            yield from expand(one.declared)
+        except ValueError as fault:
+            place = header(plan.block.block)
+            report(error(place, f"{one.declared.address} cannot be expanded", str(fault)))
+
+
+def published(plan: ResourcePlan, made: Sequence[Made], settled: Settled) -> Val:
+    """What other expressions see under `TYPE.NAME`: one object, one by key, or a list."""
+    schema = plan.info.schema
+    values = {one.key: _object(one.declared, schema, settled) for one in made}
+    if plan.block.argument("for_each") is not None:
+        return ObjectVal({str(key): value for key, value in values.items()})
+    if plan.block.argument("count") is not None:
+        return TupleVal(tuple(values.values()))
+    return values[None]
+
+
+def _object(declared: Declared, schema: ObjectSchema, settled: Settled) -> ObjectVal:
+    address = str(declared.address)
+    server = settled.get(address, EMPTY)
+    fields: dict[str, Val] = {"id": declared.identity.key}
+    for name, found in schema.attributes.items():
+        if not found.computed:
+            fields[name] = lift(declared.attributes.get(name), found.type)
+        elif server.get(name) is not None:
+            fields[name] = lift(server[name], found.type)
+        else:
+            fields[name] = Computed(address, name, plain(found.type))
+    for name, inner in schema.blocks.items():
+        fields[name] = _block(declared.attributes.get(name), inner)
+    return ObjectVal(fields)
+
+
+def _block(value: Value, schema: ObjectSchema) -> Val:
+    if not isinstance(value, FrozenMap):
+        return Null()
+    fields = {n: lift(value.get(n), a.type) for n, a in schema.attributes.items()}
+    return ObjectVal(fields | {n: _block(value.get(n), b) for n, b in schema.blocks.items()})

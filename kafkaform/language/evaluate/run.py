@@ -1,0 +1,142 @@
+"""What one evaluation of a configuration gathers, and what stands behind each of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ...core.address import Address
+from ...core.dataclass import dataclass, field, replace
+from ...core.resource import ProviderConfig
+from ...syntax.nodes import Block
+from ...syntax.stamps import Shape
+from ..declare.addresses import depends_on
+from ..declare.blocks import attribute
+from ..declare.declarations import Declarations, ResourceBlock
+from ..declare.variables import Variables
+from ..expressions.code import Context
+from ..values.faults import EvalError, Poisoned, Skipped, as_diagnostic, error, near
+from ..values.limits import Budget
+from .data_blocks import DataInfo, Query
+from .diagnostics import Collector
+from .graph import Graph, Node, address_of_node, place_of
+from .provider_blocks import ProviderInfo, unconfigured
+from .resources import ResourcePlan, Settled, TypeInfo
+from .scope import Scope
+
+Steps = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Schemas:
+    """What is installed: resource types, data sources and providers by name."""
+
+    types: Mapping[str, TypeInfo]
+    data: Mapping[str, DataInfo]
+    providers: Mapping[str, ProviderInfo]
+
+
+@dataclass
+class Run:
+    """What one build gathers. scopes: the instances of each module; resources: the compiled
+    resource blocks of each module; shapes: those that several blocks repeat; providers: by
+    instance, None after a fault."""
+
+    graph: Graph
+    schemas: Schemas
+    context: Context
+    budget: Budget
+    faults: Collector
+    variables: Variables
+    query: Query | None
+    settled: Settled
+    scopes: dict[Steps, list[Scope]] = field(default_factory=dict)
+    resources: dict[Steps, dict[Address, ResourcePlan]] = field(default_factory=dict)
+    shapes: dict[tuple[Steps, Shape], ResourcePlan | None] = field(default_factory=dict)
+    providers: dict[str, ProviderConfig | None] = field(default_factory=dict)
+
+    @property
+    def root(self) -> Scope:
+        return self.scopes[()][0]
+
+    def provider(self, instance: str, block: ResourceBlock) -> ProviderConfig | None:
+        """The configuration of an instance, made up from defaults where no block gives it."""
+        if instance not in self.providers and instance in self.schemas.providers:
+            info, what = self.schemas.providers[instance], str(block.address)
+            self.providers[instance] = unconfigured(instance, info, block, what, self.faults.add)
+        return self.providers.get(instance)
+
+
+def enter(run: Run, scope: Scope) -> None:
+    """A new instance of a module; what nothing evaluates is skipped or faulty."""
+    for address in scope.module.found.resources:
+        if address.type not in run.schemas.types:
+            scope.made[address] = Skipped(str(address))
+    for address in scope.module.found.data:
+        known = address.type in run.schemas.data
+        empty = scope.data.setdefault(address.type, {})
+        if not known:
+            empty[address.name] = Skipped(f"data.{address}")
+    for name in scope.module.found.modules:
+        if name not in scope.module.children:
+            scope.children[name] = Poisoned()
+    run.scopes[scope.module.steps].append(scope)
+
+
+# ── what stands behind a value ──────────────────────────────────────────────────────────
+
+
+def needs_of(run: Run, node: Node, scope: Scope) -> frozenset[Address]:
+    """The objects that a node refers to, directly or through other values."""
+    found = scope.module.found
+    seen: Scope | None = scope.caller if node.name.startswith("var.") else scope
+    needs: set[Address] = set()
+    for ref in run.graph.refs[node] if seen is not None else ():
+        assert seen is not None
+        word, _, name = ref.name.partition(".")
+        if word == "module":
+            instances = seen.children.get(name, {})
+            if not isinstance(instances, Poisoned):
+                run.budget.charge(len(instances), place_of(node, run.graph.modules))
+                needs |= _module_needs(instances.values(), ref.output)
+        elif ref.name in seen.needs and (word in ("local", "var", "data")):
+            needs |= seen.needs[ref.name]
+        elif Address(word, name) in seen.module.found.resources:
+            needs.add(Address(word, name, ref.key, seen.path))
+    if "." in node.name and address_of_node(node.name) in found.resources:
+        needs |= explicit_needs(run, scope, found.resources[address_of_node(node.name)].block)
+    return frozenset(needs)
+
+
+def _module_needs(instances: Iterable[Scope], output: str | None) -> frozenset[Address]:
+    needs: set[Address] = set()
+    for child in instances:
+        wanted = child.module.found.outputs if output is None else (output,)
+        for one in wanted:
+            needs |= child.needs.get(f"output.{one}", frozenset())
+    return frozenset(needs)
+
+
+def explicit_needs(run: Run, scope: Scope, block: Block) -> set[Address]:
+    """The addresses of `depends_on` that exist; others are reported."""
+    needs: set[Address] = set()
+    found = scope.module.found
+    try:
+        listed = depends_on(attribute(block, "depends_on"))
+    except EvalError as fault:
+        scope.report(as_diagnostic(fault))
+        return needs
+    for address, node in listed:
+        if replace(address, key=None) in found.resources or _is_call(address, found):
+            needs.add(address.below(scope.path))
+        else:
+            known = [*map(str, found.resources), *(f"module.{name}" for name in found.modules)]
+            advice = near(str(address.resource), known)
+            scope.report(error(node, f"{address} is not declared", advice=advice))
+    return needs
+
+
+def _is_call(address: Address, found: Declarations) -> bool:
+    """Whether it names a module that is called here, with or without a key."""
+    if address.type or len(address.module) != 1:
+        return False
+    return address.module[0].partition("[")[0].removeprefix("module.") in found.modules

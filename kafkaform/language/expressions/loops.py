@@ -1,0 +1,177 @@
+"""`for` expressions and splats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import TypeAlias
+
+from ...core.schema import ANY
+from ...syntax.nodes import AttrSplat, Expression, ForObject, ForTuple, FullSplat
+from ..values.faults import EvalError, Place, hiding
+from ..values.types import describe_value
+from ..values.value import (
+    EMPTY_TUPLE,
+    FIELDS,
+    SEQUENCES,
+    UNMARKED,
+    Computed,
+    ListVal,
+    Marks,
+    Null,
+    ObjectVal,
+    SetVal,
+    TupleVal,
+    Val,
+    elements,
+    type_of,
+    unmark,
+    with_marks,
+)
+from .code import ITEM, Code, Context, Env, weight
+from .operators import object_key, truth_of
+from .references import unnamed
+
+For: TypeAlias = ForTuple | ForObject
+
+
+def iterate(value: Val, place: Place) -> tuple[Iterable[tuple[Val, Val]], int, Marks]:
+    """Keys and values of a collection, their number and its marks. Raises EvalError."""
+    value, marks = unmark(value)
+    if isinstance(value, SEQUENCES):
+        return elements(value), len(value.items), marks
+    if isinstance(value, FIELDS):
+        return elements(value), len(value.fields), marks
+    raise EvalError(
+        place,
+        "A for expression needs a collection",
+        f"This is {describe_value(value)}.",
+        "Write coalesce(…, []) if it may be null." if isinstance(value, Null) else "",
+    )
+
+
+class _Passes:
+    """Runs through a collection: sets the names, charges for each pass, applies the `if`."""
+
+    def __init__(self, node: For, context: Context, *body: Expression) -> None:
+        self.node = node
+        self.collection = context.code(node.collection)
+        inner = context.binding(node.key, node.value)
+        self.condition = None if node.condition is None else inner.code(node.condition)
+        self.codes = tuple(map(inner.code, body))
+        parts = chain(body, () if node.condition is None else (node.condition,))
+        self.weight = 1 + sum(map(weight, parts))
+
+    def run(self, env: Env) -> tuple[Iterable[Env], list[Marks]]:
+        """An environment for each element that is wanted; the list gathers marks meanwhile."""
+        pairs, count, marks = iterate(self.collection(env), self.node.collection)
+        env.budget.admit(count, self.node)
+        gathered = [marks] if marks else []
+        return self._environments(env.inner(), pairs, gathered), gathered
+
+    def _environments(
+        self, env: Env, pairs: Iterable[tuple[Val, Val]], gathered: list[Marks]
+    ) -> Iterable[Env]:
+        key, value, condition = self.node.key, self.node.value, self.condition
+        for name, item in pairs:
+            env.budget.charge(self.weight, self.node)
+            if key is not None:
+                env.names[key] = name
+            env.names[value] = item
+            if condition is not None and self.node.condition is not None:
+                wanted, marks = unmark(condition(env))
+                if marks:
+                    gathered.append(marks)
+                if not truth_of(wanted, self.node.condition):
+                    continue
+            yield env
+
+
+def compile_for_tuple(node: ForTuple, context: Context) -> Code:
+    passes = _Passes(node, context, node.result)
+    code = passes.codes[0]
+
+    def run(env: Env) -> Val:
+        environments, marks = passes.run(env)
+        with hiding(bool(marks)):
+            items = tuple([code(inner) for inner in environments])
+        if marks:
+            items = tuple(map(unnamed, items))
+        return with_marks(TupleVal(items), UNMARKED.union(*marks))
+
+    return run
+
+
+def compile_for_object(node: ForObject, context: Context) -> Code:
+    passes = _Passes(node, context, node.result_key, node.result)
+    key_code, code = passes.codes
+
+    def run(env: Env) -> Val:
+        environments, marks = passes.run(env)
+        groups: dict[str, list[Val]] = {}
+        with hiding(bool(marks)):
+            for inner in environments:
+                raw, key_marks = unmark(key_code(inner))
+                if key_marks:
+                    marks.append(key_marks)
+                key = object_key(raw, node.result_key)
+                if key in groups and not node.group:
+                    raise _duplicate(node, None if marks else key)
+                item = code(inner)
+                groups.setdefault(key, []).append(unnamed(item) if marks else item)
+        if node.group:
+            grouped: dict[str, Val] = {k: TupleVal(tuple(v)) for k, v in groups.items()}
+            return with_marks(ObjectVal(grouped), UNMARKED.union(*marks))
+        return with_marks(ObjectVal({k: v[0] for k, v in groups.items()}), UNMARKED.union(*marks))
+
+    return run
+
+
+def _duplicate(node: ForObject, key: str | None) -> EvalError:
+    shown = "the same key" if key is None else f'the key "{key}"'
+    return EvalError(
+        node.result_key,
+        f"Two elements produce {shown}",
+        "The keys of an object are unique.",
+        "Write `...` after the value to collect the values of equal keys in lists.",
+    )
+
+
+def compile_splat(node: AttrSplat | FullSplat, context: Context) -> Code:
+    target, each = context.code(node.target), context.code(node.each)
+    cost = 1 + weight(node.each)
+
+    def run(env: Env) -> Val:
+        value, marks = unmark(target(env))
+        if isinstance(value, Computed):
+            raise value.defer()
+        if isinstance(value, Null):
+            if value.type.kind in ("list", "set", "tuple"):
+                raise EvalError(node.target, "A splat needs a list", "This list is null.")
+            return with_marks(EMPTY_TUPLE, marks)
+        source = value if isinstance(value, SEQUENCES) else TupleVal((with_marks(value, marks),))
+        env.budget.charge(len(source.items) * cost, node)
+        inner = env.inner()
+        items = []
+        with hiding(bool(marks)):
+            for item in source.items:
+                inner.names[ITEM] = item
+                items.append(each(inner))
+        return with_marks(_result(node, source, tuple(items)), marks)
+
+    return run
+
+
+def _result(node: AttrSplat | FullSplat, source: Val, items: tuple[Val, ...]) -> Val:
+    """A list for a list or set, a tuple for anything else."""
+    if not isinstance(source, ListVal | SetVal):
+        return TupleVal(items)
+    kinds = {type_of(item) for item in items}
+    if len(kinds) > 1:
+        raise EvalError(
+            node,
+            "The elements of this splat are of different types",
+            "A list has one type.",
+            "Use a for expression, which makes a tuple.",
+        )
+    return ListVal(kinds.pop() if kinds else ANY, items)

@@ -1,0 +1,332 @@
+"""Operators, conditionals, and literals of collections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from ...core.schema import ANY, BOOL, NUMBER, Type
+from ...core.value import SecretRef
+from ...syntax.nodes import (
+    Attr,
+    Binary,
+    Cond,
+    Expression,
+    Lit,
+    Object,
+    Paren,
+    Root,
+    Slot,
+    Tuple,
+    Unary,
+    operands,
+)
+from ..values import numbers
+from ..values.bounds import cost_of_types, shallow
+from ..values.conversion import convert
+from ..values.faults import ConvertFault, EvalError, LimitError, Place
+from ..values.types import describe, describe_value, spelled
+from ..values.unification import unify
+from ..values.value import (
+    NULL,
+    UNMARKED,
+    Composite,
+    Computed,
+    Marks,
+    Null,
+    ObjectVal,
+    TupleVal,
+    Val,
+    equal,
+    marks_of,
+    sealed,
+    type_of,
+    unmark,
+    with_marks,
+    work_of,
+)
+from .code import Code, Context, Env, literal
+
+
+def compile_slot(node: Slot, _: Context) -> Code:
+    index = node.index
+    return lambda env: env.words[index]
+
+
+def compile_lit(node: Lit, _: Context) -> Code:
+    value: Val = NULL if node.value is None else node.value
+    if isinstance(value, Decimal):
+        value = numbers.whole(value)
+    return lambda env: value
+
+
+def compile_paren(node: Paren, context: Context) -> Code:
+    return context.code(node.inner)
+
+
+def compile_tuple(node: Tuple, context: Context) -> Code:
+    codes = tuple(map(context.code, node.items))
+    return lambda env: TupleVal(tuple([code(env) for code in codes]))
+
+
+def compile_object(node: Object, context: Context) -> Code:
+    named = [(literal(item.key), context.code(item.value)) for item in node.items]
+    plain = [(name, code) for name, code in named if name is not None]
+    if len(plain) == len(node.items):
+        return lambda env: ObjectVal({name: code(env) for name, code in plain})
+    pairs = [
+        (item.key, _key_code(item.key, context), context.code(item.value)) for item in node.items
+    ]
+
+    def build(env: Env) -> Val:
+        fields: dict[str, Val] = {}
+        marks = UNMARKED
+        for place, key_code, code in pairs:
+            key, key_marks = unmark(key_code(env))
+            marks |= key_marks
+            fields[object_key(key, place)] = code(env)
+        return with_marks(ObjectVal(fields), marks)
+
+    return build
+
+
+def _key_code(node: Expression, context: Context) -> Code:
+    if isinstance(node, Root):  # a bare word is a name, not a reference
+        name = node.name
+        return lambda env: name
+    if isinstance(node, Lit) and node.value is None:
+        return lambda env: "null"
+    if isinstance(node, Attr):  # parsed, because the providers of a module are written so
+        return lambda env: _ambiguous(node)
+    return context.code(node)
+
+
+def _ambiguous(node: Attr) -> NoReturn:
+    raise EvalError(
+        node,
+        "Ambiguous key",
+        "This can be read as a name with dots or as a reference.",
+        'Quote it ("a.b") for a name; put it in parentheses for a reference.',
+    )
+
+
+def object_key(key: Val, place: Place) -> str:
+    """The text of an unmarked key of an object. Raises EvalError."""
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bool | int | Decimal):
+        return str(convert(key, type_of("")))
+    raise EvalError(place, f"{describe_value(key).capitalize()} cannot be a key")
+
+
+def operand(value: Val, want: Any, place: Place) -> Any:
+    """An unmarked operand as a number or bool. Raises EvalError."""
+    if isinstance(value, Null):
+        raise EvalError(place, "null cannot be an operand", "The value of this expression is null.")
+    if isinstance(value, SecretRef):
+        raise secret_misuse(place)
+    try:
+        return convert(value, want)
+    except ConvertFault as fault:
+        raise EvalError(place, "This cannot be an operand here", f"Here {fault}.") from None
+
+
+def secret_misuse(place: Place) -> EvalError:
+    return EvalError(
+        place,
+        "A secret can only be used whole",
+        "Its value is read after the plan was approved, so nothing can be computed from it.",
+        "Put the whole value into one secret.",
+    )
+
+
+def compile_unary(node: Unary, context: Context) -> Code:
+    code, place = context.code(node.operand), node.operand
+    want = NUMBER if node.operator == "-" else BOOL
+
+    def run(env: Env) -> Val:
+        value, marks = unmark(code(env))
+        found = operand(value, want, place)
+        return with_marks(-found if want is NUMBER else not found, marks)
+
+    return run
+
+
+Side = Val | EvalError
+"""An operand, or why it could not be evaluated: `false && …` does not need its right side."""
+
+
+def compile_binary(node: Binary, context: Context) -> Code:
+    first, chain = operands(node)
+    start = context.code(first)
+    steps = [(_APPLY[step.operator], step, context.code(step.right)) for step in chain]
+
+    def run(env: Env) -> Val:
+        left = attempt(start, env)
+        for apply, step, code in steps:
+            try:
+                left = apply(step, left, attempt(code, env), env)
+            except EvalError as fault:
+                left = fault
+        if isinstance(left, EvalError):
+            raise left
+        return left
+
+    return run
+
+
+def attempt(code: Code, env: Env) -> Side:
+    """The value, or the fault instead of raising it."""
+    try:
+        return code(env)
+    except LimitError:
+        raise
+    except EvalError as fault:
+        return fault
+
+
+def _sides(left: Side, right: Side) -> tuple[Val, Val]:
+    if isinstance(left, EvalError):
+        raise left
+    if isinstance(right, EvalError):
+        raise right
+    return left, right
+
+
+def _logic(step: Binary, left: Side, right: Side, _: Env) -> Val:
+    decisive = step.operator == "||"
+    marks, found = UNMARKED, []
+    for side, place in ((left, step.left), (right, step.right)):
+        value: Any = side
+        if not isinstance(side, EvalError):
+            value, own = unmark(side)
+            marks |= own
+            value = value if isinstance(value, Null) else operand(value, BOOL, place)
+        found.append((value, place))
+    if any(value is decisive for value, _ in found):
+        return with_marks(decisive, marks)
+    for value, place in found:
+        if isinstance(value, EvalError):
+            raise value
+        operand(value, BOOL, place)
+    return with_marks(not decisive, marks)
+
+
+def _equality(step: Binary, left: Side, right: Side, env: Env) -> Val:
+    one, other = _sides(left, right)
+    marks = marks_of(one) | marks_of(other)
+    env.budget.charge(2 * min(work_of(one), work_of(other)), step)
+    shallow(one, step.left), shallow(other, step.right)
+    if not (isinstance(unmark(one)[0], Null) or isinstance(unmark(other)[0], Null)):
+        for side, place in ((one, step.left), (other, step.right)):
+            if isinstance(sealed(side), SecretRef):
+                raise secret_misuse(place)
+    return with_marks(equal(one, other) == (step.operator == "=="), marks)
+
+
+_PARSING = 20
+"""Steps for reading a number from a string."""
+
+
+def _numeric(step: Binary, left: Side, right: Side, env: Env) -> Val:
+    one, other = _sides(left, right)
+    if one.__class__ is int and other.__class__ is int:
+        marks = UNMARKED
+    else:
+        (one, own), (other, others) = unmark(one), unmark(other)
+        marks = own | others
+        if isinstance(one, str) or isinstance(other, str):
+            env.budget.charge(_PARSING, step)
+        one, other = operand(one, NUMBER, step.left), operand(other, NUMBER, step.right)
+    try:
+        return with_marks(_NUMERIC[step.operator](one, other), marks)
+    except ValueError as fault:
+        raise EvalError(step, "This cannot be computed", f"{fault}".capitalize() + ".") from None
+
+
+_NUMERIC: Mapping[str, Callable[[Any, Any], Val]] = {
+    "+": numbers.add,
+    "-": numbers.subtract,
+    "*": numbers.multiply,
+    "/": numbers.divide,
+    "%": numbers.remainder,
+    "<": lambda one, other: bool(one < other),
+    "<=": lambda one, other: bool(one <= other),
+    ">": lambda one, other: bool(one > other),
+    ">=": lambda one, other: bool(one >= other),
+}
+_APPLY: Mapping[str, Callable[[Binary, Side, Side, Env], Val]] = {
+    "&&": _logic,
+    "||": _logic,
+    "==": _equality,
+    "!=": _equality,
+    **dict.fromkeys(_NUMERIC, _numeric),
+}
+
+
+def compile_cond(node: Cond, context: Context) -> Code:
+    condition = context.code(node.condition)
+    then, otherwise = context.code(node.then), context.code(node.otherwise)
+
+    def run(env: Env) -> Val:
+        first, second = attempt(then, env), attempt(otherwise, env)
+        truth, marks = unmark(condition(env))
+        chosen = first if truth_of(truth, node.condition) else second
+        if isinstance(chosen, EvalError):
+            raise chosen
+        marks |= outer_marks(first) | outer_marks(second)
+        return with_marks(_as_both(node, chosen, first, second, env), marks)
+
+    return run
+
+
+def outer_marks(side: Side) -> Marks:
+    """The own marks of a result of a condition. They go to whichever result is chosen, so that
+    marks do not depend on values."""
+    return UNMARKED if isinstance(side, EvalError) else unmark(side)[1]
+
+
+def truth_of(value: Val, place: Place) -> bool:
+    """An unmarked condition. Raises EvalError unless it is true or false."""
+    if value.__class__ is bool:
+        return value
+    if isinstance(value, Null):
+        raise EvalError(place, "A condition cannot be null")
+    if isinstance(value, SecretRef):
+        raise secret_misuse(place)
+    try:
+        return bool(convert(value, BOOL))
+    except ConvertFault as fault:
+        raise EvalError(place, "A condition must be true or false", f"Here {fault}.") from None
+
+
+def _unlike(one: Type, other: Type) -> str:
+    words = describe(one), describe(other)
+    if words[0] == words[1]:
+        words = spelled(one), spelled(other)
+    return f"One is {words[0]}, the other is {words[1]}."
+
+
+def _as_both(node: Cond, chosen: Val, first: Side, second: Side, env: Env) -> Val:
+    """The chosen side as the type that both sides share."""
+    if isinstance(first, EvalError) or isinstance(second, EvalError):
+        return chosen
+    if first.__class__ is second.__class__ and isinstance(first, str | bool | int | Decimal):
+        return chosen
+    if any(isinstance(side, Computed) for side in (first, second)):
+        return chosen
+    kinds = [type_of(shallow(side, node)) for side in (first, second)]
+    if kinds[0] == kinds[1]:
+        return chosen
+    for side in (unmark(first)[0], unmark(second)[0]):
+        if isinstance(side, Composite):
+            env.budget.charge(cost_of_types(side), node)
+    shared = unify(kind for kind in kinds if kind != ANY)  # of a null without a type
+    try:
+        if shared is not None:
+            return convert(chosen, shared)
+        detail = _unlike(*kinds)
+    except ConvertFault as fault:
+        detail = f"Here {fault}."
+    raise EvalError(node, "The two results of a condition have no type in common", detail)

@@ -1,0 +1,188 @@
+"""What looks like a function but is none: `try` and `can`, whose arguments may fail, and the two
+that evaluate templates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from ...core.dataclass import dataclass, replace
+from ...core.schema import STRING
+from ...core.value import SecretRef
+from ...syntax.nodes import Call, Expression
+from ...syntax.parse import parse_template
+from ..functions.spec import usage
+from ..values.conversion import convert
+from ..values.faults import HIDDEN, ConvertFault, EvalError, LimitError
+from ..values.value import FIELDS, Fields, Marks, Val, unmark, with_marks
+from .code import Code, Context, Env, failing
+from .operators import attempt, secret_misuse
+
+NESTED = 16
+"""How many templates may evaluate each other."""
+
+
+_PARSING, _PARSING_CHARACTER = 1_000, 4
+"""Steps that parsing a template takes, and each of its characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """doc: one sentence for the documentation; params: names for messages; rest: the name of any
+    number of further arguments."""
+
+    doc: str
+    params: tuple[str, ...]
+    rest: str | None
+    compile: Callable[[Call, Context], Code]
+
+
+def compile_form(node: Call, context: Context) -> Code:
+    """The code of a call of one of `FORMS`."""
+    form = FORMS[node.name]
+    count, least = len(node.args), len(form.params)
+    if not node.expand and (count == least or (count > least and form.rest)):
+        return form.compile(node, context)
+    return failing(
+        EvalError(
+            node,
+            f"{node.name}() cannot be called with these arguments",
+            "It does not take a list with `...`." if node.expand else "",
+            f"Call it {usage(node.name, form.params, form.rest)}.",
+        )
+    )
+
+
+# -- what may fail
+
+
+def _compile_can(node: Call, context: Context) -> Code:
+    code = context.code(node.args[0])
+    return lambda env: not isinstance(attempt(code, env), EvalError)
+
+
+def _compile_try(node: Call, context: Context) -> Code:
+    codes = tuple(map(context.code, node.args))
+
+    def run(env: Env) -> Val:
+        reason = ""
+        for code in codes:
+            result = attempt(code, env)
+            if not isinstance(result, EvalError):
+                return result
+            reason = f"The last one: {result.summary}."
+        raise EvalError(node, "None of the arguments of try() can be evaluated", reason)
+
+    return run
+
+
+# -- templates
+
+
+def _compile_template(node: Call, context: Context) -> Code:
+    first, second = node.args
+    path = context.code(first)
+    read = replace(node, name="file", args=(first,))
+    content = context.code(read) if node.name == "templatefile" else path
+    values_code = context.code(second)
+    rendering = _Rendering(node, context)
+
+    def run(env: Env) -> Val:
+        text, marks = _template_text(content(env), first)
+        values, own = unmark(values_code(env))
+        if isinstance(values, SecretRef):
+            raise secret_misuse(second)
+        if not isinstance(values, FIELDS):
+            raise EvalError(second, "The values of a template must be a map or object")
+        shown, hidden = unmark(path(env))
+        name = "the template" if hidden or content is path else str(shown)
+        with _told_at(node, name, hide=bool(marks | own)):
+            return with_marks(rendering.run(text, name, values, env), marks | own)
+
+    return run
+
+
+def _template_text(value: Val, place: Expression) -> tuple[str, Marks]:
+    value, marks = unmark(value)
+    if isinstance(value, SecretRef):
+        raise secret_misuse(place)
+    try:
+        text = convert(value, STRING)
+    except ConvertFault as fault:
+        raise EvalError(place, "A template must be a string", f"Here {fault}.") from None
+    if not isinstance(text, str):
+        raise EvalError(place, "A template must be a string", "Here it is null.")
+    return text, marks
+
+
+class _Rendering:
+    """Evaluates templates at one place, and keeps the last one: mostly it is always the same."""
+
+    __slots__ = ("code", "context", "key", "node")
+
+    def __init__(self, node: Call, context: Context) -> None:
+        self.node = node
+        self.context = context
+        self.key: tuple[str, Iterable[str]] | None = None
+        self.code: Code | None = None
+
+    def run(self, text: str, name: str, values: Fields, env: Env) -> Val:
+        key = (text, values.fields.keys())
+        if self.code is None or self.key != key:
+            env.budget.charge(_PARSING + len(text) * _PARSING_CHARACTER, self.node)
+            self.code, self.key = self._compiled(text, name, frozenset(values.fields)), key
+        try:
+            return self.code(Env({}, dict(values.fields), env.budget))
+        except RecursionError:
+            raise LimitError(self.node, "Templates are nested too deeply here") from None
+
+    def _compiled(self, text: str, name: str, names: frozenset[str]) -> Code:
+        if self.context.templates >= NESTED:
+            detail = f"At most {NESTED} may evaluate each other."
+            raise EvalError(self.node, "Too many templates lie inside each other", detail)
+        template, faults = parse_template(text, name)
+        if template is None:
+            raise EvalError(self.node, f"{name} is not a template", faults[0].summary)
+        inner = replace(self.context, bound=names, templates=self.context.templates + 1)
+        return inner.code(template)
+
+
+class _TemplateFault(EvalError):
+    """A fault inside a template; its summary begins with the place in the template."""
+
+
+@contextmanager
+def _told_at(node: Call, name: str, hide: bool) -> Iterator[None]:
+    """A fault inside a template becomes one of the call, with the innermost template's line."""
+    try:
+        yield
+    except LimitError:
+        raise
+    except EvalError as fault:
+        if fault.place is node:
+            raise
+        summary, detail, where = fault.summary, fault.detail, f"{name}:{fault.place.range.line}"
+        if hide:
+            summary, detail = f"{where} cannot be evaluated", HIDDEN
+        elif not isinstance(fault, _TemplateFault):
+            summary = f"{where}: {summary}"
+        raise _TemplateFault(node, summary, detail, "" if hide else fault.advice) from None
+
+
+FORMS: Mapping[str, Form] = {
+    "can": Form("Whether the argument can be evaluated.", ("value",), None, _compile_can),
+    "templatefile": Form(
+        "A file with `${…}` and `%{…}` in it, evaluated with these values as its variables.",
+        ("path", "values"),
+        None,
+        _compile_template,
+    ),
+    "templatestring": Form(
+        "A text with `${…}` and `%{…}` in it, evaluated with these values as its variables.",
+        ("template", "values"),
+        None,
+        _compile_template,
+    ),
+    "try": Form("The first argument that can be evaluated.", ("value",), "values", _compile_try),
+}
+"""By name."""

@@ -1,0 +1,30 @@
+"""Every expression of a block's body."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from ...syntax.nodes import Block, Body, Expression, Root
+
+PATHS = ("ignore_changes", "ignore_changes_except", "replace_triggered_by")
+"""Arguments of nested blocks that name attributes instead of using values."""
+
+
+def expressions(body: Body, skip: Collection[str] = ()) -> Iterator[Expression]:
+    """Every expression of a body and its nested blocks."""
+    for name, attribute in body.attributes.items():
+        if name not in skip:
+            yield attribute.value
+    for block in body.blocks:
+        yield from expressions(block.body, PATHS)
+
+
+def iterator_of(block: Block) -> str | None:
+    """The word that a `dynamic` block sets for its content: its label, unless `iterator` says
+    another; None for other blocks."""
+    if block.type != "dynamic" or len(block.labels) != 1:
+        return None
+    given = block.body.attributes.get("iterator")
+    if given is not None and isinstance(given.value, Root):
+        return given.value.name
+    return block.labels[0].text

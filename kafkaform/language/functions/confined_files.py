@@ -1,0 +1,115 @@
+"""Reading files for functions, never outside the root (architecture §8)."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from ...syntax.limits import FILE_BYTES
+from ..values.faults import LimitFault
+from ..values.limits import LIMITS
+from .file_globs import Glob, parse_glob
+from .files import Read
+from .patterns import Allowance
+
+_CLOSED = frozenset({".git", ".kafkaform"})
+"""Folders that may hold credentials or state."""
+
+
+def confined(root: Path, folder: Path) -> Read:
+    """A reader of regular files below `root`; relative paths start from `folder`.
+
+    Symbolic links to files are followed, and refused when they lead out; folders behind links
+    are not listed. What it raises is an OSError that says why a path is refused.
+    """
+    top, allowance, seen = root.resolve(), Allowance(), Counter[str]()
+    inside = partial(_inside, top, folder)
+    return Read(
+        lambda path: _content(inside(path), path),
+        lambda path, pattern: _names(top, inside(path), path, pattern, allowance, seen),
+    )
+
+
+def _inside(top: Path, folder: Path, path: str) -> Path:
+    """Where the path leads. Raises PermissionError unless that is a place to read."""
+    if "\0" in path:
+        raise PermissionError("a path cannot hold a zero byte")
+    try:
+        target = (folder / path).resolve()
+    except RuntimeError:
+        raise PermissionError(f'"{path}" is a link that leads to itself') from None
+    if not target.is_relative_to(top):
+        raise PermissionError(f'"{path}" leads out of the root of the configuration')
+    if _CLOSED.intersection(target.relative_to(top).parts):
+        raise PermissionError(f'"{path}" is in a folder that configuration may not read')
+    return target
+
+
+@contextmanager
+def _plain_faults(path: str) -> Iterator[None]:
+    """The system's reasons without its paths, which tell of the machine."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as fault:
+        reason = str(fault.strerror or fault).lower()
+        raise PermissionError(f'"{path}" cannot be read: {reason}') from None
+
+
+def _content(target: Path, path: str) -> bytes:
+    with _plain_faults(path):
+        handle = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise PermissionError(f'"{path}" is not a regular file')
+        content = file.read(FILE_BYTES + 1)
+    if len(content) > FILE_BYTES:
+        raise PermissionError(f'"{path}" is larger than {FILE_BYTES:,} bytes')
+    return content
+
+
+def _names(
+    top: Path, start: Path, path: str, pattern: str, allowance: Allowance, seen: Counter[str]
+) -> tuple[str, ...]:
+    glob = parse_glob(pattern)
+    found: list[str] = []
+    with _plain_faults(path):
+        for name, entry in _files(start, glob.depth, path, seen):
+            if allowance.spend(partial(_matches, glob, name)):
+                found.append(name)
+                if entry.is_symlink():
+                    _inside(top, start, name)
+    return tuple(sorted(found))
+
+
+def _matches(glob: Glob, name: str, seconds: float) -> bool:
+    return glob.expression.fullmatch(name, timeout=seconds) is not None
+
+
+def _files(
+    start: Path, depth: int | None, path: str, seen: Counter[str]
+) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Every file at most `depth` folders below, links to files among them, by relative name.
+    seen: counts the names in all folders that were listed."""
+    waiting = [(start, "", 0)]
+    while waiting:
+        folder, prefix, level = waiting.pop()
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                seen["names"] += 1
+                if seen["names"] > LIMITS.elements:
+                    detail = f"folders with more than {LIMITS.elements:,} names were listed"
+                    raise LimitFault(f'{detail}, the last one is "{path}"', 0)
+                name = prefix + entry.name
+                if entry.is_file():
+                    yield name, entry
+                elif entry.name in _CLOSED or (depth is not None and level >= depth):
+                    continue
+                elif entry.is_dir(follow_symlinks=False):
+                    waiting.append((folder / entry.name, f"{name}/", level + 1))

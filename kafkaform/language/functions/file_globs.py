@@ -1,0 +1,65 @@
+"""Patterns of file names, for `fileset`: `*`, `**` for folders, `?`, `[a-z]`, `{a,b}`, `\\*`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ...core.dataclass import dataclass
+from ..values.faults import FunctionFault
+
+_LONGEST = 1_024
+_WORD = re.compile(
+    r"(?P<folders>(?<![^/])\*\*/)|(?P<below>(?<![^/])\*\*$)|(?P<any>\*+)|(?P<one>\?)"
+    r"|\[(?P<inverse>[!^]?)(?P<set>[^]/][^]/]*)\]|\\(?P<escaped>.)"
+    r"|(?P<open>\{)|(?P<close>\})|(?P<comma>,)|(?P<plain>.)",
+    re.DOTALL,
+)
+_MEANING = {
+    "folders": "(?:[^/]+/)*",
+    "below": ".+",
+    "any": "[^/]*",
+    "one": "[^/]",
+    "open": "(?:",
+    "close": ")",
+    "comma": "|",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """depth: how many folders deep a match can lie, None for any; expression: matches paths."""
+
+    depth: int | None
+    expression: Any
+
+
+def parse_glob(pattern: str) -> Glob:
+    """The meaning of a pattern. Raises FunctionFault."""
+    # re with time limits; few configurations need it, and it is slow to load.
+    import regex  # type: ignore[import-untyped]  # has no stubs
+
+    parts = pattern.removeprefix("./").split("/")
+    if not pattern or len(pattern) > _LONGEST or ".." in parts or not parts[0]:
+        raise FunctionFault("a pattern names files below the folder: no .. and no / in front", 1)
+    words, braces = [], 0
+    for word in _WORD.finditer("/".join(parts)):
+        kind = word.lastgroup or ""
+        braces += (kind == "open") - (kind == "close")
+        words.append(_expression(kind, word, braces))
+    if braces:
+        raise FunctionFault("a brace of the pattern is not closed", 1)
+    try:
+        expression = regex.compile("".join(words), regex.DOTALL)
+    except regex.error:
+        raise FunctionFault("this is not a pattern of file names", 1) from None
+    return Glob(None if "**" in pattern else len(parts) - 1, expression)
+
+
+def _expression(kind: str, word: re.Match[str], braces: int) -> str:
+    if kind == "set":
+        inverse = "^/" if word["inverse"] else ""
+        return f"[{inverse}{re.escape(word['set']).replace(chr(92) + '-', '-')}]"
+    if kind in ("escaped", "plain") or (kind == "comma" and not braces):
+        return re.escape(word[kind])
+    return _MEANING[kind]

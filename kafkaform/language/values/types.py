@@ -1,0 +1,177 @@
+"""Type constraints: how they are written (`map(object({a = optional(number, 1)}))`) and named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+from ...core.schema import ANY, BOOL, NUMBER, STRING, Type
+from ...core.value import FrozenMap, SecretRef
+from ...syntax.nodes import Call, Expression, Lit, Object, Paren, Root, Tuple
+from .faults import EvalError, near
+from .value import Marked, Null, Val, type_of
+
+Default = Callable[[Expression, Type], Any]
+"""The core value of an `optional(type, DEFAULT)` expression, fitted to the type."""
+
+_WORDS = {"string": STRING, "number": NUMBER, "bool": BOOL, "any": ANY}
+_COLLECTIONS = ("list", "set", "map")
+_KINDS = (*_WORDS, *_COLLECTIONS, "object", "tuple")
+_FORMS = (
+    "Write string, number, bool, any, list(T), set(T), map(T), object({name = T}) or tuple([T])."
+)
+
+
+def parse_type(node: Expression, default: Default) -> Type:
+    """The type that an expression spells. Raises EvalError."""
+    if isinstance(node, Root) and node.name in _WORDS:
+        return _WORDS[node.name]
+    if isinstance(node, Root) and node.name in _COLLECTIONS:
+        return Type(node.name, ANY)
+    if isinstance(node, Lit) and isinstance(node.value, str):
+        raise EvalError(
+            node, "A type is written without quotes", f'"{node.value}" is a string.', _FORMS
+        )
+    if isinstance(node, Call) and node.name in _KINDS:
+        return _parse_call(node, default)
+    if isinstance(node, Call) and node.name == "optional":
+        raise EvalError(
+            node, "optional(…) cannot stand here", "Only fields of an object can be optional."
+        )
+    word = node.name if isinstance(node, Root | Call) else ""
+    raise EvalError(node, "This is not a type", _FORMS, near(word, _KINDS))
+
+
+def _parse_call(node: Call, default: Default) -> Type:
+    if node.name in _WORDS or len(node.args) != 1 or node.expand:
+        raise EvalError(node, f"{node.name}(…) is not a type", _FORMS)
+    inner = node.args[0]
+    if node.name in _COLLECTIONS:
+        return Type(node.name, parse_type(inner, default))
+    if node.name == "tuple":
+        if not isinstance(inner, Tuple):
+            raise EvalError(inner, "tuple(…) takes a list of types", "Write tuple([string, bool]).")
+        return Type("tuple", items=tuple(parse_type(item, default) for item in inner.items))
+    return _parse_object(inner, default)
+
+
+def _parse_object(node: Expression, default: Default) -> Type:
+    if not isinstance(node, Object):
+        raise EvalError(node, "object(…) takes fields", "Write object({name = string}).")
+    fields: dict[str, Type] = {}
+    optional: dict[str, Any] = {}
+    for item in node.items:
+        if not isinstance(item.key, Lit) or not isinstance(item.key.value, str):
+            raise EvalError(item.key, "The name of a field must be a plain word")
+        name = item.key.value
+        if isinstance(item.value, Call) and item.value.name == "optional":
+            fields[name], optional[name] = _parse_optional(item.value, default)
+        else:
+            fields[name] = parse_type(item.value, default)
+    return Type("object", fields=FrozenMap(fields), optional=FrozenMap(optional))
+
+
+def _parse_optional(node: Call, default: Default) -> tuple[Type, Any]:
+    if len(node.args) not in (1, 2) or node.expand:
+        raise EvalError(
+            node, "optional(…) takes a type and perhaps a default", "optional(number, 3)"
+        )
+    kind = parse_type(node.args[0], default)
+    return kind, default(node.args[1], kind) if len(node.args) == 2 else None
+
+
+def bare(node: Expression) -> Expression:
+    """The expression without parentheses around it."""
+    while isinstance(node, Paren):
+        node = node.inner
+    return node
+
+
+def plain(kind: Type) -> Type:
+    """The type that values have: without the optional marks of object fields, and strings for
+    text."""
+    return kind if kind.kind in _WORDS else _plain(kind)
+
+
+@cache
+def _plain(kind: Type) -> Type:
+    if kind.element is not None:
+        return Type(kind.kind, plain(kind.element))
+    if kind.kind == "object":
+        return Type("object", fields=FrozenMap({n: plain(t) for n, t in kind.fields.items()}))
+    if kind.kind == "tuple":
+        return Type("tuple", items=tuple(map(plain, kind.items)))
+    return STRING if kind.kind == "text" else kind
+
+
+def has_any(kind: Type) -> bool:
+    """True if `any` occurs in the type."""
+    return kind.kind == "any" if kind.kind in _WORDS else _has_any(kind)
+
+
+@cache
+def _has_any(kind: Type) -> bool:
+    parts = (kind.element, *kind.fields.values(), *kind.items)
+    return any(has_any(part) for part in parts if part is not None)
+
+
+_NAMES = {
+    "string": "a string",
+    "text": "a string or a list of strings",
+    "number": "a number",
+    "bool": "true or false",
+    "object": "an object",
+    "tuple": "a list",
+    "any": "any value",
+}
+
+
+_SPELLED = 200
+"""Characters of a type in a message."""
+
+
+def spelled(kind: Type) -> str:
+    """A type as it is written, or its beginning if it is long."""
+    text = ""
+    for piece in _pieces(kind):
+        text += piece
+        if len(text) > _SPELLED:
+            return f"{text[:_SPELLED]}…"
+    return text
+
+
+def _pieces(kind: Type) -> Iterator[str]:
+    if kind.element is not None:
+        yield f"{kind.kind}("
+        yield from _pieces(kind.element)
+        yield ")"
+    elif kind.kind in ("object", "tuple"):
+        parts = kind.fields.items() if kind.kind == "object" else (("", i) for i in kind.items)
+        yield "object({" if kind.kind == "object" else "tuple(["
+        for number, (name, part) in enumerate(parts):
+            yield (", " if number else "") + (f"{name} = " if name else "")
+            yield from _pieces(part)
+        yield "})" if kind.kind == "object" else "])"
+    else:
+        yield str(kind)
+
+
+def describe(kind: Type) -> str:
+    """A type in a sentence: `a list of strings`."""
+    if kind.element is None:
+        return _NAMES[kind.kind]
+    if kind.element.kind in ("string", "text", "number"):
+        return f"a {kind.kind} of {kind.element}s"
+    return f"a {kind.kind}"
+
+
+def describe_value(value: Val) -> str:
+    """What a value is, never what it holds."""
+    if isinstance(value, Marked):
+        return describe_value(value.value)
+    if isinstance(value, Null):
+        return "null"
+    if isinstance(value, SecretRef):
+        return "a secret"
+    return describe(type_of(value))
