@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import UsageError
-from ..fleet import answers
-from ..fleet.exports import FORMATS, Sheet, jsonable
-from ..fleet.gold import Gold, current
-from ..fleet.gold import literal as sql_text
+from ..fleet.answers import history
+from ..fleet.answers.table_sql import select
+from ..fleet.answers.who_can import needed_rows, wanted, who_can
+from ..fleet.exports.rows import FORMATS, Sheet, jsonable
 from ..fleet.report import make
-from ..fleet.tablesql import select
-from ..fleet.whocan import needed_rows, wanted, who_can
+from ..fleet.tables.reader import Gold, current
+from ..fleet.tables.reader import literal as sql_text
 from .fleetrun import need_packages
 
 _OPERATORS = {"=": "=", "in": "IN"}
@@ -79,16 +79,16 @@ def _sql(value: Any) -> str:
 
 def timeline(root: str, key: str, cluster: str, since: str) -> Sheet:
     """Raises UsageError: there is no such object."""
-    return answers.history(_gold(root), cluster, key, answers.span(since))
+    return history.history(_gold(root), cluster, key, history.span(since))
 
 
-def standing(root: str) -> answers.Status:
+def standing(root: str) -> history.Status:
     """Raises UsageError: there is no build."""
     need_packages()
-    return answers.status(root)
+    return history.status(root)
 
 
-def standing_document(state: answers.Status) -> dict[str, Any]:
+def standing_document(state: history.Status) -> dict[str, Any]:
     """For programs."""
     parts = {
         title.lower().replace(" ", "_"): [

@@ -22,8 +22,8 @@ from ..core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
 from ..core.resource import ProviderConfig
 from ..core.schema import ObjectSchema
 from ..core.value import EMPTY, FrozenMap, Value
-from ..fleet import register as model
-from ..fleet.globs import expression
+from ..fleet.landed import register as model
+from ..fleet.landed.globs import expression
 from ..language.declare.blocks import Shape, header, shape_faults, single, title
 from ..language.declare.declarations import ProviderBlock
 from ..language.declare.top_level import declare

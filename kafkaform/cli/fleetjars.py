@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..core.dataclass import replace
 from ..core.progress import Report, silent
-from ..fleet.session import Place, submitted
+from ..fleet.spark.session import Place, submitted
 from ..sandbox.download import repository
 from ..sandbox.jars import Jar, ensure
 

@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING
 from ..core.dataclass import dataclass
 from ..core.errors import KafkaformError, UsageError
 from ..core.progress import Progress, Report
-from ..fleet.access_bits import principal_of, resource_of
-from ..fleet.exports import FORMATS, Sheet, whole, write_rows
-from ..fleet.gold import Gold, Row, current, literal, plain
-from ..fleet.permitted import COLUMNS, KEY, Only, shown, wanted, where, worded, write_parquet
-from ..fleet.session import build_session
+from ..fleet.access.operation_bits import principal_of, resource_of
+from ..fleet.access.permission_rows import (
+    COLUMNS,
+    KEY,
+    Only,
+    shown,
+    wanted,
+    where,
+    worded,
+    write_parquet,
+)
+from ..fleet.exports.rows import FORMATS, Sheet, whole, write_rows
+from ..fleet.spark.session import build_session
+from ..fleet.tables.reader import Gold, Row, current, literal, plain
 from ..state.backends.obstores import is_remote
 from .fleetjars import with_jars
 from .fleetrun import Spark, need_packages
@@ -125,8 +134,8 @@ def _explained() -> Iterator[None]:
 
 
 def _expanded(gold: Gold, session: SparkSession, only: Only) -> DataFrame:
-    from ..fleet.permissions import expand
-    from ..fleet.store import Store
+    from ..fleet.access.permissions import expand
+    from ..fleet.spark.store import Store
 
     root = gold.build.root
     store = Store(session, root if is_remote(root) else str(Path(root).absolute()))
@@ -136,7 +145,7 @@ def _expanded(gold: Gold, session: SparkSession, only: Only) -> DataFrame:
 
 def _written(ask: Ask, rows: DataFrame) -> str:
     if ask.out is not None and ask.form == PARQUET:
-        from ..fleet.permissions import worded as in_words
+        from ..fleet.access.permissions import worded as in_words
 
         in_words(rows).write.parquet(str(ask.out.absolute()))
         return ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.dataclass import replace
 from ..core.landing import FORMAT
-from ..fleet.register import Register
+from ..fleet.landed.register import Register
 
 
 def known(register: Register, scopes: Mapping[str, str], lineages: Mapping[str, str]) -> Register:

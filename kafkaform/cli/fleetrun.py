@@ -18,10 +18,10 @@ from ..core.errors import Blocked, UsageError
 from ..core.folder import Folder
 from ..core.objects import Objects
 from ..core.progress import Report
-from ..fleet import doctor
-from ..fleet.gold import Gold, current, literal
-from ..fleet.manifest import ALL, FOLDER
-from ..fleet.session import LOCAL, Landed, Place, build_session
+from ..fleet.spark import doctor
+from ..fleet.spark.session import LOCAL, Landed, Place, build_session
+from ..fleet.tables.manifest import ALL, FOLDER
+from ..fleet.tables.reader import Gold, current, literal
 from ..inventory.place import open_remote
 from ..render.text import count, inline
 from ..sandbox import places
@@ -36,8 +36,8 @@ from .workspace import lock_info
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ..fleet.driver import Follow, Result
-    from ..fleet.store import Start
+    from ..fleet.build.driver import Follow, Result
+    from ..fleet.spark.store import Start
 
 PACKAGES = ("pyspark", "delta", "deltalake", "pandas", "pyarrow")
 _MARKS = {True: "ok", False: "bad", None: "?"}
@@ -133,10 +133,10 @@ def run(ask: Ask, spark: Spark, way: Way, report: Report) -> Result:
     """Make a build. Raises KafkaformError; UsageError before anything is started."""
     need_packages()
     known(ask.fail_on)
-    from ..fleet.datasets import DATASETS
-    from ..fleet.driver import Options
-    from ..fleet.driver import run as build
-    from ..fleet.prune import prune
+    from ..fleet.build.datasets import DATASETS
+    from ..fleet.build.driver import Options
+    from ..fleet.build.driver import run as build
+    from ..fleet.build.pruning import prune
 
     objects = objects_of(ask.root)
     root = ask.root if is_remote(ask.root) else str(Path(ask.root).absolute())
@@ -194,8 +194,8 @@ def _follower(topic: str, way: Way, place: Place) -> Follow:
     from kafkaform_kafka.connection.clients import native_config
     from kafkaform_kafka.connection.settings import read_settings
 
-    from ..fleet.topic import follower
-    from ..fleet.topicsource import SETTINGS
+    from ..fleet.build.log_topic import follower
+    from ..fleet.landed.topic_source import SETTINGS
 
     if SETTINGS not in os.environ and not place.connect:
         found = way.connection()
@@ -280,7 +280,7 @@ def missing(root: str, cluster: str | None = None) -> Iterator[str]:
 def prepared(spark: Spark, report: Report) -> str:
     """What `fleet prepare` has done. Raises KafkaformError."""
     need_packages()
-    from ..fleet.prepare import prepare
+    from ..fleet.spark.preparation import prepare
 
     file = prepare(with_jars(spark.place, report), report)
     size = f"{file.stat().st_size / 1_000_000:.0f} MB"

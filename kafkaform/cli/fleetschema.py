@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.errors import UsageError
 from ..core.schema import ANY, BOOL, NUMBER, STRING, Attribute, ObjectSchema, list_of, schema
-from ..fleet.conditions import ConditionFault, parse, pattern_fault
+from ..fleet.datasets.policy_conditions import ConditionFault, parse, pattern_fault
 from .stores import seconds_of
 
 _DAYS = re.compile(r"(\d+(?:\.\d+)?)d")

@@ -18,8 +18,8 @@ from ..core.errors import KafkaformError, UsageError
 from ..core.landing import DESIRED, REGISTER, ROOT, STATE, LandedRow, Meta
 from ..core.progress import Progress, Report, silent
 from ..core.resource import CoverageKind, Sweep
-from ..fleet.register import Register
-from ..fleet.register import read as read_register
+from ..fleet.landed.register import Register
+from ..fleet.landed.register import read as read_register
 from ..inventory.landing import land, land_register, snapshot_name
 from ..inventory.live import Captured, Reader, capture, meta_of
 from ..inventory.objects import declared_rows, recorded_rows

@@ -35,14 +35,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from kafkaform.cli.fleetjars import with_jars
 from kafkaform.core.folder import Folder
-from kafkaform.fleet import manifest
-from kafkaform.fleet.dataset import Context, Dataset
-from kafkaform.fleet.datasets import DATASETS
-from kafkaform.fleet.order import ordered
-from kafkaform.fleet.register import Register
-from kafkaform.fleet.session import LARGE_BYTES, Landed, Place, build_session
-from kafkaform.fleet.store import Store
-from kafkaform.fleet.tables import TABLES, Layer
+from kafkaform.fleet.build.datasets import DATASETS
+from kafkaform.fleet.build.order import ordered
+from kafkaform.fleet.landed.register import Register
+from kafkaform.fleet.spark.session import LARGE_BYTES, Landed, Place, build_session
+from kafkaform.fleet.spark.store import Store
+from kafkaform.fleet.tables import manifest
+from kafkaform.fleet.tables.dataset import Context, Dataset
+from kafkaform.fleet.tables.definitions import TABLES, Layer
 from kafkaform.sandbox.places import cache
 from tests.fleet.world import Size, World
 

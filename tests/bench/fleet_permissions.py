@@ -25,13 +25,13 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from kafkaform.cli.fleetjars import with_jars
-from kafkaform.fleet.access_bits import ASKED, BITS, asked_of, given_by
-from kafkaform.fleet.dataset import Context
-from kafkaform.fleet.patterns import acls, topics
-from kafkaform.fleet.permissions import build, expand
-from kafkaform.fleet.permitted import Only
-from kafkaform.fleet.register import Register
-from kafkaform.fleet.session import Place, build_session
+from kafkaform.fleet.access.operation_bits import ASKED, BITS, asked_of, given_by
+from kafkaform.fleet.access.patterns import acls, topics
+from kafkaform.fleet.access.permission_rows import Only
+from kafkaform.fleet.access.permissions import build, expand
+from kafkaform.fleet.landed.register import Register
+from kafkaform.fleet.spark.session import Place, build_session
+from kafkaform.fleet.tables.dataset import Context
 from kafkaform.sandbox.places import cache
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from tests.fleet.access_worlds import World

@@ -31,7 +31,7 @@ from kafkaform.cli.fleetsummary import Summary
 from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.core.objects import Found
 from kafkaform.core.progress import Event, Progress
-from kafkaform.fleet.register import read as read_register
+from kafkaform.fleet.landed.register import read as read_register
 from kafkaform.inventory import place as places
 from tests.kafka.cluster import eventually, reading
 

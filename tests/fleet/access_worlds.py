@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kafkaform.fleet.access_bits import ASKED, BITS
+from kafkaform.fleet.access.operation_bits import ASKED, BITS
 from kafkaform_kafka.authority.authorizer import Access, Question, Verdict, decide, index
 from kafkaform_kafka.kinds.acl.resource_type import KIND, Acl
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pyspark
 
 from kafkaform.cli.fleetjars import with_jars
-from kafkaform.fleet import java, session
-from kafkaform.fleet.archive import starting
-from kafkaform.fleet.session import Place
+from kafkaform.fleet.spark import java, session
+from kafkaform.fleet.spark.class_archive import starting
+from kafkaform.fleet.spark.session import Place
 from kafkaform.sandbox.places import cache
 
 BIN = Path(pyspark.__file__).parent / "bin"

@@ -27,8 +27,8 @@ def spark() -> Iterator[SparkSession]:
     """Two threads on this machine, with Delta. It and later ones start from classes that are kept,
     which take as long to keep as a few of them save."""
     from kafkaform.cli.fleetjars import with_jars
-    from kafkaform.fleet.archive import starting
-    from kafkaform.fleet.session import Place, build_session
+    from kafkaform.fleet.spark.class_archive import starting
+    from kafkaform.fleet.spark.session import Place, build_session
     from kafkaform.sandbox.places import cache
 
     if not starting(cache()):

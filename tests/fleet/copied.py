@@ -59,7 +59,7 @@ class Copy:
     def disturb(self) -> None:
         """Something else writes, too: what it takes back is not there, and its marks are no
         records. Returns when the marks are there, which come after the answer."""
-        from kafkaform.fleet.topicsource import Reader
+        from kafkaform.fleet.landed.topic_source import Reader
 
         reader = Reader(self.name)
         before = reader.latestOffset({}, ReadAllAvailable())

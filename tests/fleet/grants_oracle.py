@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kafkaform.fleet.access_bits import SPELLED
-from kafkaform.fleet.masks import shadows
-from kafkaform.fleet.register import Register
+from kafkaform.fleet.access.acl_masks import shadows
+from kafkaform.fleet.access.operation_bits import SPELLED
+from kafkaform.fleet.landed.register import Register
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from tests.fleet.access_worlds import World, owner, shown, table
 

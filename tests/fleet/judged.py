@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kafkaform.core.landing import attrs_of
 from kafkaform.core.value import FrozenMap
-from kafkaform.fleet.dataset import Context
-from kafkaform.fleet.register import Register
-from kafkaform.fleet.tables import TABLES
+from kafkaform.fleet.landed.register import Register
+from kafkaform.fleet.tables.dataset import Context
+from kafkaform.fleet.tables.definitions import TABLES
 from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTA
 from kafkaform_kafka.kinds.quota.resource_type import key_of
 from tests.fleet.frames import frame

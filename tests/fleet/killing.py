@@ -17,11 +17,11 @@ from pyspark.sql import SparkSession
 
 from kafkaform import __version__
 from kafkaform.core.folder import Folder
-from kafkaform.fleet.datasets import DATASETS
-from kafkaform.fleet.driver import Options, Result, run
-from kafkaform.fleet.gold import Gold, current
-from kafkaform.fleet.manifest import FOLDER
-from kafkaform.fleet.tables import TABLES, Layer
+from kafkaform.fleet.build.datasets import DATASETS
+from kafkaform.fleet.build.driver import Options, Result, run
+from kafkaform.fleet.tables.definitions import TABLES, Layer
+from kafkaform.fleet.tables.manifest import FOLDER
+from kafkaform.fleet.tables.reader import Gold, current
 
 from .landings import Landing, log, row, step
 

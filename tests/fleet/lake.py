@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from kafkaform.fleet.tables import SCHEMA_VERSION, TABLES
+from kafkaform.fleet.tables.definitions import SCHEMA_VERSION, TABLES
 
 NOW = datetime(2026, 11, 22, 5, tzinfo=UTC)
 CHANGES = pa.list_(

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from kafkaform.cli.fleetjars import with_jars
-from kafkaform.fleet.session import Place, build_session
+from kafkaform.fleet.spark.session import Place, build_session
 from kafkaform.sandbox.places import cache
 
 

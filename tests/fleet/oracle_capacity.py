@@ -10,7 +10,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from math import floor
 from typing import Any
 
-from kafkaform.fleet.register import Rates, Register
+from kafkaform.fleet.landed.register import Rates, Register
 from tests.fleet.oracle_policy import owner_of
 
 Row = dict[str, Any]

@@ -7,7 +7,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import Any
 
-from kafkaform.fleet.register import Register, Rule, Waiver
+from kafkaform.fleet.landed.register import Register, Rule, Waiver
 
 Row = dict[str, Any]
 Meaning = Callable[[Row], bool | None]

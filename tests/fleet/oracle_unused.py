@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from kafkaform.fleet.register import Register
+from kafkaform.fleet.landed.register import Register
 from tests.fleet.oracle_policy import owner_of
 
 Row = dict[str, Any]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from kafkaform.fleet.tables import TABLES
+from kafkaform.fleet.tables.definitions import TABLES
 
 Row = dict[str, Any]
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
-from kafkaform.fleet.tables import GOLD
+from kafkaform.fleet.tables.definitions import GOLD
 
 from .lake import NOW
 
@@ -50,7 +50,7 @@ def tables(random: Random, grown: int = 0) -> dict[str, list[Row]]:
 
 
 def unique(table: str, rows: Iterable[Row]) -> list[Row]:
-    from kafkaform.fleet.tables import TABLES
+    from kafkaform.fleet.tables.definitions import TABLES
 
     key = TABLES[table].key or TABLES[table].names
     return list({tuple(str(row.get(name)) for name in key): row for row in rows}.values())
@@ -329,7 +329,7 @@ def quarantine() -> Iterator[Row]:
 
 def hostile(rows: Mapping[str, list[Row]], text: str) -> dict[str, list[Row]]:
     """The same tables with every free text replaced by this one."""
-    from kafkaform.fleet.tables import TABLES
+    from kafkaform.fleet.tables.definitions import TABLES
 
     kept = {"drift_class", "verdict", "severity", "finding", "status", "subject", "chain", "path"}
     kept |= {"source", "reason", "error_code"}

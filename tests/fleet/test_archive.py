@@ -12,10 +12,10 @@ import pytest
 
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.core.progress import silent
-from kafkaform.fleet import doctor, java, session
-from kafkaform.fleet.archive import SPARK, archive, keeping, starting
-from kafkaform.fleet.prepare import prepare
-from kafkaform.fleet.session import Place
+from kafkaform.fleet.spark import doctor, java, session
+from kafkaform.fleet.spark.class_archive import SPARK, archive, keeping, starting
+from kafkaform.fleet.spark.preparation import prepare
+from kafkaform.fleet.spark.session import Place
 from kafkaform.jvm.archive import BASE, Archive
 from kafkaform.sandbox.places import cache
 
@@ -143,7 +143,7 @@ def test_the_doctor_tells_whether_classes_are_kept(
     monkeypatch.setattr(java, "_candidates", lambda: iter(()))
     assert doctor._classes(place).good is None
     monkeypatch.undo()
-    monkeypatch.setattr("kafkaform.fleet.archive.version", _missing)
+    monkeypatch.setattr("kafkaform.fleet.spark.class_archive.version", _missing)
     assert doctor._classes(place).good is None
 
 

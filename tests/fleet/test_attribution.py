@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.dataset import Context
-from kafkaform.fleet.register import Register
+from kafkaform.fleet.landed.register import Register
+from kafkaform.fleet.tables.dataset import Context
 
 from . import oracle_attribution
 from .oracle_drift import Row
@@ -31,7 +31,7 @@ def at(minutes: float) -> datetime:
 
 
 def build(spark: SparkSession, tables: Tables) -> list[Row]:
-    from kafkaform.fleet import attribution
+    from kafkaform.fleet.datasets import attribution
 
     from .frames import frame
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from kafkaform.fleet.gold import Gold, current
 from kafkaform.fleet.report import make
 from kafkaform.fleet.report.html import html
+from kafkaform.fleet.tables.reader import Gold, current
 
 from . import sample
 from .browser import HEIGHT, NAMES, Browser, browser, executable

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafkaform.fleet import capacity
-from kafkaform.fleet.register import Cluster, Owner, Rates, Register
+from kafkaform.fleet.datasets import capacity
+from kafkaform.fleet.landed.register import Cluster, Owner, Rates, Register
 from tests.fleet import oracle_capacity
 from tests.fleet.judged import NOW, Row, cluster, context, days, frames, live, past, rows_of, topic
 

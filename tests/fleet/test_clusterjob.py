@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.fleet.gold import Gold, current
+from kafkaform.fleet.tables.reader import Gold, current
 
 from .clusters import PATIENCE, connect_server, standalone, submit
 from .copied import SETTINGS, Copy

@@ -17,11 +17,11 @@ from kafkaform.cli import fleetrun
 from kafkaform.cli.tree import commands
 from kafkaform.core.errors import Blocked
 from kafkaform.core.folder import Folder
-from kafkaform.fleet import doctor, session
-from kafkaform.fleet.driver import Result
-from kafkaform.fleet.manifest import ALL, Manifest, Written
-from kafkaform.fleet.session import Place
-from kafkaform.fleet.tables import TABLES
+from kafkaform.fleet.build.driver import Result
+from kafkaform.fleet.spark import doctor, session
+from kafkaform.fleet.spark.session import Place
+from kafkaform.fleet.tables.definitions import TABLES
+from kafkaform.fleet.tables.manifest import ALL, Manifest, Written
 from kafkaform.state.backends.obstores import open_objects
 
 from .landings import Landing

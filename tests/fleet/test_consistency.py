@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.dataset import Context
-from kafkaform.fleet.register import Naming, Owner, Register
+from kafkaform.fleet.landed.register import Naming, Owner, Register
+from kafkaform.fleet.tables.dataset import Context
 
 from .rows import Row, alike, filled, plain
 
@@ -210,7 +210,7 @@ WANTED = [
 def test_every_finding_of_a_made_and_of_a_random_fleet(spark: SparkSession) -> None:
     """Each finding once, and nothing about what is as it should be; topics of one name as the
     oracle counts them."""
-    from kafkaform.fleet import consistency
+    from kafkaform.fleet.datasets import consistency
 
     from .frames import frame
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.dataset import Context
-from kafkaform.fleet.register import Owner, Register, State
+from kafkaform.fleet.landed.register import Owner, Register, State
+from kafkaform.fleet.tables.dataset import Context
 
 from . import oracle_drift
 from .oracle_drift import Row
@@ -29,7 +29,7 @@ Tables = dict[str, list[Row]]
 
 
 def build(spark: SparkSession, tables: Mapping[str, list[Row]], register: Register) -> list[Row]:
-    from kafkaform.fleet import drift
+    from kafkaform.fleet.datasets import drift
 
     from .frames import frame
 
@@ -339,7 +339,7 @@ def test_the_whole_fleet_as_the_oracle_finds_it(made: list[Row], world: Tables) 
 
 def test_a_day_is_counted_by_objects(spark: SparkSession) -> None:
     """Paths do not count, but for undeclared overrides, which count their objects once."""
-    from kafkaform.fleet import drift
+    from kafkaform.fleet.datasets import drift
 
     from .frames import frame
 

@@ -18,18 +18,19 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.core.folder import Folder
 from kafkaform.core.objects import Entry, Found
-from kafkaform.fleet import driver, inputs, manifest
-from kafkaform.fleet.checks import conforming, sound
-from kafkaform.fleet.dataset import Context, Dataset, Frames
-from kafkaform.fleet.datasets import DATASETS as ALL_OF_THEM
-from kafkaform.fleet.driver import Follow, Options, Result, run
-from kafkaform.fleet.manifest import ALL, Manifest
-from kafkaform.fleet.order import ordered, selected
-from kafkaform.fleet.session import Landed
-from kafkaform.fleet.store import Store, vacuum
-from kafkaform.fleet.tables import TABLES, Layer
-from kafkaform.fleet.touched import Touched, touched
-from kafkaform.fleet.work import explained
+from kafkaform.fleet.build import driver, inputs
+from kafkaform.fleet.build.changed_clusters import Touched, touched
+from kafkaform.fleet.build.datasets import DATASETS as ALL_OF_THEM
+from kafkaform.fleet.build.driver import Follow, Options, Result, run
+from kafkaform.fleet.build.order import ordered, selected
+from kafkaform.fleet.build.workspace import explained
+from kafkaform.fleet.spark.session import Landed
+from kafkaform.fleet.spark.store import Store, vacuum
+from kafkaform.fleet.tables import manifest
+from kafkaform.fleet.tables.checks import conforming, sound
+from kafkaform.fleet.tables.dataset import Context, Dataset, Frames
+from kafkaform.fleet.tables.definitions import TABLES, Layer
+from kafkaform.fleet.tables.manifest import ALL, Manifest
 
 from .frames import frame
 from .landings import Landing, audit_rows, log, row, step

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.dataset import Context
-from kafkaform.fleet.events import event, event_conflict
-from kafkaform.fleet.register import Register
-from kafkaform.fleet.runs import GENESIS, run
+from kafkaform.fleet.datasets.events import event, event_conflict
+from kafkaform.fleet.datasets.runs import GENESIS, run
+from kafkaform.fleet.landed.register import Register
+from kafkaform.fleet.tables.dataset import Context
 
 from .frames import frame
 from .landings import audit_rows, collected, in_order, log, moment, step

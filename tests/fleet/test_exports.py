@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from kafkaform.core import foreign
 from kafkaform.core.errors import StorageError
-from kafkaform.fleet import gold
-from kafkaform.fleet.cells import cell, rows_of
-from kafkaform.fleet.exports import (
+from kafkaform.fleet.exports.csv_cells import cell, rows_of
+from kafkaform.fleet.exports.rows import (
     INTERNAL,
     Sheet,
     as_csv,
@@ -28,8 +27,9 @@ from kafkaform.fleet.exports import (
     text,
     write_csv,
 )
-from kafkaform.fleet.gold import Gold
-from kafkaform.fleet.tables import GOLD, TABLES
+from kafkaform.fleet.tables import reader
+from kafkaform.fleet.tables.definitions import GOLD, TABLES
+from kafkaform.fleet.tables.reader import Gold
 from kafkaform.render import text as render_text
 
 from . import sample
@@ -121,7 +121,7 @@ def test_files(tmp_path: Path) -> None:
     publish(tmp_path / "root", "b-1", tables)
     out = tmp_path / "out"
     out.mkdir()
-    paths = write_csv(Gold(gold.current(str(tmp_path / "root"))), out, "fleet")
+    paths = write_csv(Gold(reader.current(str(tmp_path / "root"))), out, "fleet")
     assert {path.name for path in out.iterdir()} == {
         f"fleet-{name}.csv" for name in GOLD if name != "capacity"
     }
@@ -131,7 +131,7 @@ def test_files(tmp_path: Path) -> None:
     assert tuple(rows[0]) == TABLES["drift"].names
     _only_what_people_read(out)
     before = [path.read_bytes() for path in paths]
-    again = write_csv(Gold(gold.current(str(tmp_path / "root"))), out, "fleet")
+    again = write_csv(Gold(reader.current(str(tmp_path / "root"))), out, "fleet")
     assert [path.read_bytes() for path in again] == before
 
 
@@ -165,7 +165,7 @@ def test_a_batch_gives_the_same_cells(values: list[str | None]) -> None:
     }
     batch = pa.record_batch(columns)
     found = [[str("" if v is None else v) for v in row] for row in rows_of(batch)]
-    rows = (row.values() for row in gold.plain(batch))
+    rows = (row.values() for row in reader.plain(batch))
     assert found == [[*map(cell, own), "Read, Write"] for *own, _ in rows]
 
 
@@ -173,7 +173,7 @@ def test_files_are_masked(tmp_path: Path) -> None:
     """The mask sees every row with the name of its table."""
     publish(tmp_path, "b-1", {"capacity": [{"cluster": "a", "subject": "cluster"}]})
     paths = write_csv(
-        Gold(gold.current(str(tmp_path))),
+        Gold(reader.current(str(tmp_path))),
         tmp_path,
         "x",
         lambda table, row: {**row, "cluster": table},
@@ -185,4 +185,4 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     """The error names the file."""
     publish(tmp_path, "b-1", {"capacity": []})
     with pytest.raises(StorageError, match=r"x-capacity\.csv: it does not exist"):
-        write_csv(Gold(gold.current(str(tmp_path))), tmp_path / "no", "x")
+        write_csv(Gold(reader.current(str(tmp_path))), tmp_path / "no", "x")

@@ -6,7 +6,7 @@ import re
 from fnmatch import fnmatchcase
 from random import Random
 
-from kafkaform.fleet.globs import expression
+from kafkaform.fleet.landed.globs import expression
 
 
 def test_random_globs_and_names() -> None:

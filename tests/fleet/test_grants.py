@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.dataset import Context
-from kafkaform.fleet.grants import build
-from kafkaform.fleet.register import Owner, Register, Settings
-from kafkaform.fleet.tables import TABLES
+from kafkaform.fleet.access.grants import build
+from kafkaform.fleet.landed.register import Owner, Register, Settings
+from kafkaform.fleet.tables.dataset import Context
+from kafkaform.fleet.tables.definitions import TABLES
 from kafkaform_kafka.kinds.acl.resource_type import acl_of_key
 from tests.fleet.access_worlds import World, worlds
 from tests.fleet.frames import frame

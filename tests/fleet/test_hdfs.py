@@ -24,10 +24,10 @@ from kafkaform.cli.fleetrun import _locked
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import Locked, StorageError, UsageError
 from kafkaform.core.objects import Changed, Exists
-from kafkaform.fleet import driver
-from kafkaform.fleet.datasets import DATASETS
-from kafkaform.fleet.driver import Options
-from kafkaform.fleet.gold import Gold, current
+from kafkaform.fleet.build import driver
+from kafkaform.fleet.build.datasets import DATASETS
+from kafkaform.fleet.build.driver import Options
+from kafkaform.fleet.tables.reader import Gold, current
 from kafkaform.inventory import hdfs
 from kafkaform.inventory.hdfs import Hdfs
 from kafkaform.inventory.place import open_place, open_remote

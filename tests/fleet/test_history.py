@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.dataset import Context
-from kafkaform.fleet.history import LEFT_OUT, history
-from kafkaform.fleet.register import Register
+from kafkaform.fleet.datasets.history import LEFT_OUT, history
+from kafkaform.fleet.landed.register import Register
+from kafkaform.fleet.tables.dataset import Context
 
 from .frames import frame
 from .landings import collected, in_order, moment, row, snapshot_rows

@@ -17,9 +17,9 @@ from kafkaform.audit.line import digest, last_members
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.folder import Folder
 from kafkaform.core.landing import FORMAT, STATE, LandedRow, Meta
-from kafkaform.fleet.intake import BRONZE, Stamp, Write, ready, take_in
-from kafkaform.fleet.lines import KINDS, MEMBERS
-from kafkaform.fleet.tables import TABLES
+from kafkaform.fleet.build.intake import BRONZE, Stamp, Write, ready, take_in
+from kafkaform.fleet.landed.log_lines import KINDS, MEMBERS
+from kafkaform.fleet.tables.definitions import TABLES
 from kafkaform.inventory.landing import land, land_register
 
 from .frames import frame

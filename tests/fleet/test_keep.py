@@ -15,12 +15,12 @@ import pytest
 
 from kafkaform import __version__
 from kafkaform.core.folder import Folder
-from kafkaform.fleet import manifest
-from kafkaform.fleet.datasets import DATASETS
-from kafkaform.fleet.driver import Options, run
-from kafkaform.fleet.gold import Gold, current
-from kafkaform.fleet.manifest import Manifest
-from kafkaform.fleet.store import Store
+from kafkaform.fleet.build.datasets import DATASETS
+from kafkaform.fleet.build.driver import Options, run
+from kafkaform.fleet.spark.store import Store
+from kafkaform.fleet.tables import manifest
+from kafkaform.fleet.tables.manifest import Manifest
+from kafkaform.fleet.tables.reader import Gold, current
 
 from .landings import Landing, row
 

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from kafkaform.core.errors import UsageError
 from kafkaform.core.folder import Folder
-from kafkaform.fleet import manifest
-from kafkaform.fleet.gold import Gold, current
+from kafkaform.fleet.tables import manifest
+from kafkaform.fleet.tables.reader import Gold, current
 
 from .killing import NAMES, PIECE, at, built, killed, landed, rows, struck
 

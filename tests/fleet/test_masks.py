@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaform.fleet.access_bits import ASKED, BITS, given_by, mask_of, words
-from kafkaform.fleet.aclarrays import stretches
-from kafkaform.fleet.covering import ints, reach
-from kafkaform.fleet.masks import pairs, pattern_masks, resource_masks, shadows
+from kafkaform.fleet.access.acl_arrays import stretches
+from kafkaform.fleet.access.acl_masks import pairs, pattern_masks, resource_masks, shadows
+from kafkaform.fleet.access.operation_bits import ASKED, BITS, given_by, mask_of, words
+from kafkaform.fleet.access.pattern_cover import ints, reach
 from kafkaform_kafka.authority.authorizer import Access, fits, index
 from kafkaform_kafka.kinds.acl.resource_type import Acl, acl_of_key
 from kafkaform_kafka.protocol import rights

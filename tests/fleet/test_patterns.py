@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kafkaform.fleet.patterns import acls, groups, matched
+from kafkaform.fleet.access.patterns import acls, groups, matched
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from tests.fleet.access_worlds import NAMES, PATTERNS, live
 from tests.fleet.frames import frame

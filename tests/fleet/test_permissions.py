@@ -19,15 +19,21 @@ from kafkaform.cli.fleetpermissions import Ask, by_resource
 from kafkaform.cli.fleetrun import Spark
 from kafkaform.core.errors import UsageError
 from kafkaform.core.progress import silent
-from kafkaform.fleet import masks
-from kafkaform.fleet.access_bits import ASKED, asked_of, operation_of, principal_of, resource_of
-from kafkaform.fleet.dataset import Context
-from kafkaform.fleet.permissions import build, expand, worded
-from kafkaform.fleet.permitted import COLUMNS, KEPT, KEY, Only
-from kafkaform.fleet.permitted import worded as in_words
-from kafkaform.fleet.register import Register
-from kafkaform.fleet.tables import TABLES
-from kafkaform.fleet.whocan import acls_in
+from kafkaform.fleet.access import acl_masks
+from kafkaform.fleet.access.operation_bits import (
+    ASKED,
+    asked_of,
+    operation_of,
+    principal_of,
+    resource_of,
+)
+from kafkaform.fleet.access.permission_rows import COLUMNS, KEPT, KEY, Only
+from kafkaform.fleet.access.permission_rows import worded as in_words
+from kafkaform.fleet.access.permissions import build, expand, worded
+from kafkaform.fleet.answers.who_can import acls_in
+from kafkaform.fleet.landed.register import Register
+from kafkaform.fleet.tables.dataset import Context
+from kafkaform.fleet.tables.definitions import TABLES
 from kafkaform_kafka.authority.authorizer import Access, Verdict, index
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from tests.fleet.access_worlds import (
@@ -81,7 +87,7 @@ def expanded(frames: Mapping[str, DataFrame]) -> list[Row]:
 
 
 def expansion(
-    frames: Mapping[str, DataFrame], only: Only = EVERYTHING, most: int = masks.PAIRS
+    frames: Mapping[str, DataFrame], only: Only = EVERYTHING, most: int = acl_masks.PAIRS
 ) -> list[Row]:
     return rows(worded(expand(frames, only, most)))
 

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from kafkaform.cli import fleetpermissions
 from kafkaform.cli.fleetpermissions import Ask, by_pattern, check
 from kafkaform.core.errors import StorageError, UsageError
-from kafkaform.fleet import gold
-from kafkaform.fleet.access_bits import MASKS, mask_of
-from kafkaform.fleet.exports import as_table
-from kafkaform.fleet.globs import expression
-from kafkaform.fleet.gold import Gold
-from kafkaform.fleet.permitted import COLUMNS, KEPT, KEY, Only, begins, wanted, where
-from kafkaform.fleet.tablesql import select
+from kafkaform.fleet.access.operation_bits import MASKS, mask_of
+from kafkaform.fleet.access.permission_rows import COLUMNS, KEPT, KEY, Only, begins, wanted, where
+from kafkaform.fleet.answers.table_sql import select
+from kafkaform.fleet.exports.rows import as_table
+from kafkaform.fleet.landed.globs import expression
+from kafkaform.fleet.tables import reader
+from kafkaform.fleet.tables.reader import Gold
 
 from .access_worlds import NAMES, PATTERNS, acl, covers, shown
 from .lake import publish
@@ -133,7 +133,7 @@ def test_a_glob_begins_with_what_one_of_its_names_begins_with(glob: str, prefix:
 def test_what_the_store_is_asked_for_is_not_much_more_than_is_wanted(root: str) -> None:
     """Thousands of clusters have millions of rows."""
     only = Only("a", "User:u", "topic/abc")
-    fetched = Gold(gold.current(root)).rows(
+    fetched = Gold(reader.current(root)).rows(
         f"select * from effective_permissions where {where(only)}"
     )
     assert len(list(wanted(fetched, only))) == len(fetched) < len(ROWS) / 8
@@ -148,7 +148,9 @@ def test_people_read_operations_in_words(root: str) -> None:
     assert "Read, Write" in table and " 24 " not in table
     (row, *_) = csv.DictReader(io.StringIO(by_pattern(Ask(root, Only("a"), "csv"))))
     assert (row["effective"], row["deny"], row["unknown"]) == ("Read, Write", "All", "")
-    found = select(Gold(gold.current(root)), "select allow_mask from effective_permissions limit 1")
+    found = select(
+        Gold(reader.current(root)), "select allow_mask from effective_permissions limit 1"
+    )
     assert found.rows == ((24,),)
     assert "Read, Write" in as_table(found)
 

@@ -12,9 +12,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafkaform.core.errors import ConfigurationError
-from kafkaform.fleet import policy
-from kafkaform.fleet.conditions import FUNCTIONS, MOST_CHARACTERS, ConditionFault, Term, parse
-from kafkaform.fleet.register import Owner, Register, Rule, Waiver
+from kafkaform.fleet.datasets import policy
+from kafkaform.fleet.datasets.policy_conditions import (
+    FUNCTIONS,
+    MOST_CHARACTERS,
+    ConditionFault,
+    Term,
+    parse,
+)
+from kafkaform.fleet.landed.register import Owner, Register, Rule, Waiver
 from tests.fleet import oracle_conditions, oracle_policy
 from tests.fleet.judged import NOW, Row, cluster, context, days, frames, live, rows_of
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kafkaform.core.value import FrozenMap
-from kafkaform.fleet import quotas
+from kafkaform.fleet.datasets import quotas
 from kafkaform_kafka.kinds.quota.levels import (
     LEVELS,
     Part,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.dataset import Context
-from kafkaform.fleet.register import Register
+from kafkaform.fleet.landed.register import Register
+from kafkaform.fleet.tables.dataset import Context
 
 from .oracle_attribution import tries
 from .rows import Row, alike, filled, plain
@@ -175,7 +175,7 @@ def days() -> tuple[list[Row], list[Row]]:
 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, days: tuple[list[Row], list[Row]]) -> list[Row]:
-    from kafkaform.fleet import reliability as subject
+    from kafkaform.fleet.datasets import reliability as subject
 
     from .frames import frame
 

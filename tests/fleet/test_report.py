@@ -18,8 +18,6 @@ from typing import Any
 import pytest
 
 from kafkaform.core.errors import UsageError
-from kafkaform.fleet import gold
-from kafkaform.fleet.gold import Build, Gold
 from kafkaform.fleet.report import access, drift, load, make, trust
 from kafkaform.fleet.report.charts import Bar, Chart, Series, amount, by_day
 from kafkaform.fleet.report.data import data
@@ -30,6 +28,8 @@ from kafkaform.fleet.report.model import Report, report
 from kafkaform.fleet.report.questions import DETAILS, LIMIT, NUMBERS, ask
 from kafkaform.fleet.report.redact import redactor, redactor_of
 from kafkaform.fleet.report.sections import age
+from kafkaform.fleet.tables import reader
+from kafkaform.fleet.tables.reader import Build, Gold
 
 from . import sample
 from .lake import NOW, publish
@@ -88,7 +88,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(root: Path) -> Report:
-    return make.of(Gold(gold.current(str(root))), csv="fleet")
+    return make.of(Gold(reader.current(str(root))), csv="fleet")
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_numbers_are_those_of_the_tables(root: Path, found: Report) -> None:
         high,
         sum(r["failed"] for r in failed),
     ]
-    before = make.of(Gold(gold.read_build(str(root), "b-1")))
+    before = make.of(Gold(reader.read_build(str(root), "b-1")))
     assert [n.before for n in found.numbers] == [n.value for n in before.numbers]
     assert [n.change for n in before.numbers] == [None] * 5
 
@@ -163,7 +163,7 @@ def test_unknown_is_never_zero() -> None:
 def test_a_build_without_tables_says_unknown(tmp_path: Path) -> None:
     """Not one figure is made up, and every section names what is missing."""
     publish(tmp_path, "b-1", {"capacity": []})
-    made = make.of(Gold(gold.current(str(tmp_path))))
+    made = make.of(Gold(reader.current(str(tmp_path))))
     assert made.coverage.expected is None
     assert [number.value for number in made.numbers] == [None] * 5
     missing = {section.id: section.missing for section in made.sections}
@@ -177,7 +177,7 @@ def test_a_part_of_the_tables_is_enough(tmp_path: Path) -> None:
     """A section shows the tables that there are and names the others."""
     tables = sample.tables(Random(2))
     publish(tmp_path, "b-1", {name: tables[name] for name in ("cluster", "policy_findings")})
-    made = make.of(Gold(gold.current(str(tmp_path))))
+    made = make.of(Gold(reader.current(str(tmp_path))))
     rules = next(section for section in made.sections if section.id == "permissions")
     assert rules.missing == ("access findings",)
     assert [grid.csv for grid in rules.grids] == ["policy_findings"]
@@ -249,7 +249,7 @@ def test_what_was_edited_stands_before_what_nobody_manages(found: Report) -> Non
 
 def test_every_word_of_the_tables_is_known() -> None:
     """Classes and verdicts of tables.txt have a group, a meaning, a series."""
-    from kafkaform.fleet.tables import TABLES
+    from kafkaform.fleet.tables.definitions import TABLES
 
     def words(table: str, column: str) -> set[str]:
         about = next(c.about for c in TABLES[table].columns if c.name == column)
@@ -271,7 +271,7 @@ def test_tables_are_cut_and_say_so(tmp_path: Path) -> None:
         for n in range(LIMIT + 34)
     ]
     publish(tmp_path, "b-1", {"grant_findings": rows})
-    made = make.of(Gold(gold.current(str(tmp_path))), csv="fleet")
+    made = make.of(Gold(reader.current(str(tmp_path))), csv="fleet")
     table = next(g for s in made.sections for g in s.grids if g.csv == "grant_findings")
     assert (len(table.rows), table.total, table.more) == (LIMIT, LIMIT + 34, 34)
     assert "34 more in <code>fleet-grant_findings.csv</code>" in html(made)
@@ -283,7 +283,7 @@ def test_a_run_of_two_kinds_is_one_run(tmp_path: Path) -> None:
     kinds = [row | {"kind": kind, "failed": 1} for kind in ("kafka_topic", "kafka_quota")]
     days = [row | {"kind": "kafka_topic", "day": (NOW - DAY).date()}]
     publish(tmp_path, "b-1", {"apply_reliability": kinds + days})
-    rows = ask(Gold(gold.current(str(tmp_path))), DETAILS)["apply_clusters"] or []
+    rows = ask(Gold(reader.current(str(tmp_path))), DETAILS)["apply_clusters"] or []
     assert [(r["steps"], r["failed"], r["partial_runs"]) for r in rows] == [(6, 2, 2)]
 
 
@@ -309,7 +309,7 @@ def test_json_has_what_the_page_has(found: Report) -> None:
 
 def test_the_same_tables_make_the_same_bytes(root: Path, found: Report, page: str) -> None:
     """Also when they are read again."""
-    again = make.of(Gold(gold.current(str(root))), csv="fleet")
+    again = make.of(Gold(reader.current(str(root))), csv="fleet")
     assert (html(again), markdown(again), data(again)) == (page, markdown(found), data(found))
 
 
@@ -418,7 +418,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     """Whatever they hold, they add no element, no attribute, no character that cannot be seen."""
     tables = sample.tables(Random(7))
     publish(tmp_path, "b-1", sample.hostile(tables, HOSTILE))
-    made = make.of(Gold(gold.current(str(tmp_path))), csv="fleet")
+    made = make.of(Gold(reader.current(str(tmp_path))), csv="fleet")
     text = html(made)
     parsed = Page(text)
     assert len(parsed.all("script")) == 1
@@ -437,7 +437,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
 
 def test_redacted_reports_name_nobody(root: Path) -> None:
     """Principals, users and actors, in columns, keys and texts, as page, Markdown, JSON."""
-    tables = Gold(gold.current(str(root)))
+    tables = Gold(reader.current(str(root)))
     made = make.of(tables, mask=redactor_of(tables, b"key"))
     text = html(made) + markdown(made) + data(made)
     for name in ("User:billing", "old-etl", "mirror", "mia", "ci-runner", "user-3", "Ann Lee"):
@@ -643,7 +643,7 @@ def test_an_earlier_build_whose_files_are_gone(tmp_path: Path) -> None:
     for file in (tmp_path / "tables" / "silver" / "cluster").glob("*.parquet"):
         file.unlink()
     publish(tmp_path, "b-2", {"cluster": rows})
-    made = make.of(Gold(gold.current(str(tmp_path))))
+    made = make.of(Gold(reader.current(str(tmp_path))))
     assert made.coverage.expected == 1
     assert made.previous is None
     assert "no earlier one to compare with" in html(made)
@@ -670,5 +670,5 @@ def test_another_ending_is_refused(root: Path, tmp_path: Path) -> None:
 
 def test_each_question_is_answered(root: Path) -> None:
     """The sample has rows for every one, so that each is really run and shown."""
-    answers = ask(Gold(gold.current(str(root))), {**NUMBERS, **DETAILS})
+    answers = ask(Gold(reader.current(str(root))), {**NUMBERS, **DETAILS})
     assert [name for name, rows in answers.items() if not rows] == []

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from kafkaform.fleet.dataset import Context
-from kafkaform.fleet.register import Cluster, Register, State
-from kafkaform.fleet.registers import cluster, lineage
-from kafkaform.fleet.resources import desired, live, recorded
+from kafkaform.fleet.datasets.registers import cluster, lineage
+from kafkaform.fleet.datasets.resources import desired, live, recorded
+from kafkaform.fleet.landed.register import Cluster, Register, State
+from kafkaform.fleet.tables.dataset import Context
 
 from .frames import frame
 from .landings import audit_rows, collected, in_order, log, moment, row, snapshot_rows

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from kafkaform.cli import fleetjars
 from kafkaform.cli.fleetjars import DELTA
 from kafkaform.core.errors import KafkaformError, UsageError
-from kafkaform.fleet import java, session
-from kafkaform.fleet.session import LARGE_BYTES, WHOLE_SHARE, Landed, Place
+from kafkaform.fleet.spark import java, session
+from kafkaform.fleet.spark.session import LARGE_BYTES, WHOLE_SHARE, Landed, Place
 from kafkaform.sandbox.jars import Jar
 
 from . import onpackage
@@ -241,7 +241,8 @@ def test_java_is_not_asked_for_a_class_with_each_column(
 def test_nothing_of_spark_is_loaded_with_the_session_module() -> None:
     """`fleet doctor` must be able to say that it is missing."""
     code = (
-        "import sys, kafkaform.fleet.session, kafkaform.fleet.java; print('pyspark' in sys.modules)"
+        "import sys, kafkaform.fleet.spark.session, kafkaform.fleet.spark.java;"
+        "print('pyspark' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

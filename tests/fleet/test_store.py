@@ -12,11 +12,11 @@ import pytest
 from kafkaform.core.errors import StorageError
 from kafkaform.core.folder import Folder
 from kafkaform.core.objects import Changed, Exists, Objects
-from kafkaform.fleet import manifest
-from kafkaform.fleet.manifest import ALL, Manifest, Written
-from kafkaform.fleet.prune import prune
-from kafkaform.fleet.store import Store, address, literal, vacuum
-from kafkaform.fleet.tables import SCHEMA_VERSION
+from kafkaform.fleet.build.pruning import prune
+from kafkaform.fleet.spark.store import Store, address, literal, vacuum
+from kafkaform.fleet.tables import manifest
+from kafkaform.fleet.tables.definitions import SCHEMA_VERSION
+from kafkaform.fleet.tables.manifest import ALL, Manifest, Written
 from kafkaform.state.backends.obstores import open_objects
 
 from .frames import frame

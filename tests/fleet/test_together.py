@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from kafkaform.fleet.dataset import Dataset
-from kafkaform.fleet.together import WIDTH, together
+from kafkaform.fleet.build.parallel import WIDTH, together
+from kafkaform.fleet.tables.dataset import Dataset
 
 PATIENCE = 10.0
 

@@ -17,8 +17,8 @@ from kafkaform import __version__
 from kafkaform.cli.commands.fleet import INCOMPLETE
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.folder import Folder as Objects
-from kafkaform.fleet import manifest
-from kafkaform.fleet.gold import Gold, current
+from kafkaform.fleet.tables import manifest
+from kafkaform.fleet.tables.reader import Gold, current
 from kafkaform_kafka.connection.clients import native_config
 
 from ..cli.folder import LOG, Folder
@@ -30,9 +30,9 @@ from .landings import Landing, collected, log, step
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kafkaform.fleet.driver import Result
-    from kafkaform.fleet.store import Store
-    from kafkaform.fleet.topicsource import Reader
+    from kafkaform.fleet.build.driver import Result
+    from kafkaform.fleet.landed.topic_source import Reader
+    from kafkaform.fleet.spark.store import Store
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -52,7 +52,7 @@ def copy(broker: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Copy]:
 @pytest.mark.spark
 def test_each_record_once(copy: Copy, spark: SparkSession, tmp_path: Path) -> None:
     """Read, read again, and more of it. What others have written is kept as what it is."""
-    from kafkaform.fleet.store import Store
+    from kafkaform.fleet.spark.store import Store
 
     follow = Follow(copy, Store(spark, str(tmp_path)))
     golden = GOLDEN.read_bytes().splitlines()
@@ -83,7 +83,7 @@ class Follow:
 
     def __call__(self, build: str) -> list[dict[str, Any]]:
         """All rows of the table once the build has read the topic."""
-        from kafkaform.fleet.topic import follower
+        from kafkaform.fleet.build.log_topic import follower
 
         follower(self.copy.name)(self.store, build)
         table = self.store.spark.read.format("delta").load(self.store.path("audit_raw"))
@@ -145,9 +145,9 @@ class Home:
 
     def run(self, spark: SparkSession, held: Callable[[], None] = lambda: None) -> Result:
         """A build of little more than the lines, in this process."""
-        from kafkaform.fleet.datasets import DATASETS
-        from kafkaform.fleet.driver import Options, run
-        from kafkaform.fleet.topic import follower
+        from kafkaform.fleet.build.datasets import DATASETS
+        from kafkaform.fleet.build.driver import Options, run
+        from kafkaform.fleet.build.log_topic import follower
 
         options = Options(__version__, ("lineage",), follow=follower(self.copy.name), held=held)
         return run(lambda _: spark, Objects(self.root), str(self.root), DATASETS, options)
@@ -248,10 +248,10 @@ def read(reader: Reader, start: Mapping[str, int], end: Mapping[str, int]) -> li
 def test_only_what_was_committed_is_read(copy: Copy) -> None:
     """Records in the order of their partition, in pieces, and no marks of transactions, also where
     one is the last thing in a partition."""
-    from kafkaform.fleet import topicsource
+    from kafkaform.fleet.landed import topic_source
 
     copy.publish(LINEAGE, GOLDEN.read_bytes().splitlines())
-    reader = topicsource.Reader(copy.name)
+    reader = topic_source.Reader(copy.name)
     start, end = reader.initialOffset(), reader.latestOffset({}, ReadAllAvailable())
     lines = [line.decode() for line in GOLDEN.read_bytes().splitlines()]
     assert start == {"0": 0, "1": 0}
@@ -266,12 +266,12 @@ def test_only_what_was_committed_is_read(copy: Copy) -> None:
 
 def test_a_piece_ends_where_the_next_begins(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut into pieces of four offsets and batches of three records it is the same."""
-    from kafkaform.fleet import topicsource
+    from kafkaform.fleet.landed import topic_source
 
-    monkeypatch.setattr(topicsource, "PIECE", 4)
-    monkeypatch.setattr(topicsource, "BATCH", 3)
+    monkeypatch.setattr(topic_source, "PIECE", 4)
+    monkeypatch.setattr(topic_source, "BATCH", 3)
     copy.publish(OTHER, OTHERS)
-    reader = topicsource.Reader(copy.name)
+    reader = topic_source.Reader(copy.name)
     reader.prepareForTriggerAvailableNow()
     end = reader.latestOffset({}, ReadAllAvailable())
     assert len(reader.partitions({}, end)) == 3
@@ -285,7 +285,7 @@ def test_what_cannot_be_read_is_told(
 ) -> None:
     """Records that were deleted before they were read, a topic that there is not, one that may not
     be read, and brokers that nobody has named."""
-    from kafkaform.fleet.topicsource import Reader, TopicUnreadable
+    from kafkaform.fleet.landed.topic_source import Reader, TopicUnreadable
 
     copy.publish(OTHER, OTHERS)
     reader = Reader(copy.name)

@@ -12,7 +12,7 @@ from kafkaform.cli import fleetrun
 from kafkaform.cli.connection import Flags, Way
 from kafkaform.cli.console import Console
 from kafkaform.core.errors import UsageError
-from kafkaform.fleet.session import Place
+from kafkaform.fleet.spark.session import Place
 
 SETTINGS = "KAFKAFORM_TOPIC_SETTINGS"
 PROVIDER = """provider "kafka" {{

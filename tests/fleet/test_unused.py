@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from kafkaform.core.landing import GROUP_USAGE, TOPIC_USAGE
-from kafkaform.fleet import unused
-from kafkaform.fleet.register import Owner, Register, Settings
+from kafkaform.fleet.datasets import unused_topics
+from kafkaform.fleet.landed.register import Owner, Register, Settings
 from tests.fleet import oracle_unused
 from tests.fleet.judged import (
     BUILD,
@@ -236,7 +236,7 @@ def made(
     found = frames(spark, {**full, "unused_topics": []})
     if before is not None:
         found["unused_topics"] = before
-    return unused.build(found, context(REGISTER))
+    return unused_topics.build(found, context(REGISTER))
 
 
 def _plain(rows: Sequence[Row]) -> dict[tuple[str, str], Row]:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from kafkaform.core.errors import UsageError
-from kafkaform.fleet.access_bits import ASKED
-from kafkaform.fleet.whocan import Wanted, acls_in, needed_rows, wanted, who_can
+from kafkaform.fleet.access.operation_bits import ASKED
+from kafkaform.fleet.answers.who_can import Wanted, acls_in, needed_rows, wanted, who_can
 from kafkaform_kafka.authority.authorizer import Question, Verdict, decide
 from kafkaform_kafka.kinds.acl.resource_type import Acl, acl_of_key
 from tests.fleet.access_worlds import (
@@ -228,6 +228,6 @@ def test_a_question_that_makes_no_sense_is_refused() -> None:
 def test_it_needs_no_spark() -> None:
     """Nothing that a JVM or a data frame hangs on is imported."""
     heavy = "{'pyspark', 'pyarrow', 'numpy'} & {*sys.modules}"
-    code = f"import sys, kafkaform.fleet.whocan; print({heavy})"
+    code = f"import sys, kafkaform.fleet.answers.who_can; print({heavy})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

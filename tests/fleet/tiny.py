@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kafkaform.fleet.access_bits import mask_of
-from kafkaform.fleet.gold import Gold, current
+from kafkaform.fleet.access.operation_bits import mask_of
+from kafkaform.fleet.tables.reader import Gold, current
 
 from .landings import Landing, log, row, step
 

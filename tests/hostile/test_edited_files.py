@@ -14,7 +14,8 @@ import pytest
 from kafkaform.cli.fleetregister import plain
 from kafkaform.core.errors import KafkaformError, StorageError
 from kafkaform.core.nouns import Misfit, parse
-from kafkaform.fleet import manifest, register
+from kafkaform.fleet.landed import register
+from kafkaform.fleet.tables import manifest
 from kafkaform.sandbox import places, record
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends import lease, local

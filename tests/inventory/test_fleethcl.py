@@ -19,8 +19,8 @@ from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.core.landing import FORMAT
 from kafkaform.core.value import SecretRef
-from kafkaform.fleet import conditions
-from kafkaform.fleet.register import (
+from kafkaform.fleet.datasets import policy_conditions
+from kafkaform.fleet.landed.register import (
     Cluster,
     Naming,
     Owner,
@@ -363,9 +363,13 @@ def test_the_documentation_names_everything() -> None:
         assert f"## {name}" in text or f"`{name} {{" in text, name
         for argument in block.attributes:
             assert f"`{argument}`" in text, (name, argument)
-    for word in (*conditions.COLUMNS, *conditions.CASTS, *conditions.COMPARISONS):
+    for word in (
+        *policy_conditions.COLUMNS,
+        *policy_conditions.CASTS,
+        *policy_conditions.COMPARISONS,
+    ):
         assert f"`{word}`" in text, word
-    for word in conditions.FUNCTIONS:
+    for word in policy_conditions.FUNCTIONS:
         assert f"`{word}`" in text or f"`{word}(" in text, word
 
 

@@ -16,7 +16,7 @@ from random import Random
 from pyspark.sql import SparkSession
 
 from kafkaform.cli.fleetjars import with_jars
-from kafkaform.fleet.session import Place, build_session
+from kafkaform.fleet.spark.session import Place, build_session
 from kafkaform.sandbox.places import cache
 from tests.fleet.killing import MOMENTS, Rows, after, at, built, killed, landed, rows
 

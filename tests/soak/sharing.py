@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,6 +38,9 @@ def run(scale: float) -> Figures:
         how = f"{processes} processes{', a busy core' if beside else ''}, --shuffle {seed}"
         print(f"  {how}: {ended.stdout.strip().rpartition(chr(10))[2]}", flush=True)
         if ended.returncode != 0:
+            report = Path(tempfile.mkdtemp(prefix="kafkaform-sharing-"), "pytest.txt")
+            report.write_text(ended.stdout + ended.stderr, encoding="utf-8")
+            print(f"    see {report}", flush=True)
             wrong = [line for line in ended.stdout.splitlines() if line[:5] in ("FAILE", "ERROR")]
             violations.append(f"{how}: {'; '.join(wrong) or ended.stderr or ended.stdout}")
     seconds = time.monotonic() - begun

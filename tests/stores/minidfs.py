@@ -15,7 +15,7 @@ import pytest
 
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.progress import silent
-from kafkaform.fleet import java
+from kafkaform.fleet.spark import java
 from kafkaform.sandbox import download, jars
 from kafkaform.sandbox.places import cache
 

@@ -252,7 +252,7 @@ def permissions(
     About the patterns that ACLs name, or with --expand about every resource that there is.
     Exit code 5: not all clusters are known.
     """
-    from ...fleet.permitted import Only
+    from ...fleet.access.permission_rows import Only
     from .. import fleetpermissions as asked
     from .. import fleetrun
 
@@ -296,7 +296,7 @@ def status(root: Root = None, json: Json = False) -> None:
 
     Exit code 5: not all clusters and configurations are known.
     """
-    from ...fleet.answers import as_text
+    from ...fleet.answers.history import as_text
     from ..fleetanswers import standing, standing_document
 
     found = standing(_root(root))

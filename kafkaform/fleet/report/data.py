@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...core.canonical import dumps
-from ..exports import jsonable
+from ..exports.rows import jsonable
 from .grids import Grid
 from .model import Report
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.dataclass import dataclass
 from ...core.foreign import inline
-from ..exports import jsonable, text
+from ..exports.rows import jsonable, text
 
 CLIP = 240
 """Characters of a foreign text in a cell."""

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ...core.foreign import inline
-from ..exports import utc
+from ..exports.rows import utc
 from .charts import HEIGHT, ROW, tip
 from .grids import Column, moment, order, shown
 from .model import Number, Report

@@ -10,8 +10,8 @@ from pathlib import Path
 from ...core.dataclass import dataclass
 from ...core.errors import StorageError, UsageError
 from ...core.storage import refusal
-from ..exports import Mask, write_csv
-from ..gold import Build, Gold, before, current
+from ..exports.rows import Mask, write_csv
+from ..tables.reader import Build, Gold, before, current
 from .data import data
 from .html import html
 from .markdown import markdown

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from ...core.dataclass import dataclass
-from ..gold import Build
-from ..tables import SCHEMA_VERSION
+from ..tables.definitions import SCHEMA_VERSION
+from ..tables.reader import Build
 from .access import PERMISSIONS, QUOTAS
 from .coverage import Coverage, coverage
 from .drift import CHANGES, DRIFT

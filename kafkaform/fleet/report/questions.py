@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 from ...core.dataclass import dataclass
-from ..exports import Mask, utc
-from ..gold import Gold
+from ..exports.rows import Mask, utc
+from ..tables.reader import Gold
 
 LIMIT = 500
 """Rows of a table in the report; the CSV files have all."""

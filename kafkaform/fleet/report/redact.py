@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...core.dataclass import dataclass, field
-from ..gold import Gold
+from ..tables.reader import Gold
 
 _PRINCIPALS = frozenset({"principal", "user", "actor"})
 _TEXTS = frozenset(

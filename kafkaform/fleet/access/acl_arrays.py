@@ -1,0 +1,216 @@
+"""The ACLs of one cluster in arrays: what each decides, and which of them reach whom.
+
+A *target* is what rows are about: a resource, or a pattern, which stands for whatever it covers and
+no narrower pattern names. A principal is reached by its own ACLs and by those of `User:*`, a host
+by its own and by those of `*`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, LITERAL, PREFIXED
+from kafkaform_kafka.kinds.acl.resource_type import ALLOW, DENY, EVERYTHING
+
+from .operation_bits import BITS, EVERY_TOPIC, ON_CLUSTER, given_by
+from .pattern_cover import Ints, Pattern, Reach, Truths, ints, spread
+
+Pairs = tuple[Ints, Ints]
+"""(rule, target)."""
+NOTHING = -1
+"""No place, no ACL."""
+
+_GIVEN: Mapping[tuple[str | None, str | None], int] = {
+    (permission, operation): given_by(operation, permission)
+    for permission in (ALLOW, DENY)
+    for operation in (*BITS, *(f"{ON_CLUSTER}{name}" for name in (ALL, *EVERY_TOPIC)))
+}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """ACLs of a cluster as arrays: what decides first stands first, so DENY, then the most special.
+
+    patterns: each once; pattern: index there; principal, host: index in `principals` and `hosts`,
+    where `User:*` and `*` are everybody and everywhere; bit: of the operation; allow, deny: what it
+    decides; closes: what it covers is open to nobody else by default; key: null for a row that is
+    no ACL: one that only asks for an answer about its principal, or stands for the ACLs of others.
+    ACLs of the cluster stand once more among those of topics, which they do not close.
+    """
+
+    patterns: tuple[Pattern, ...]
+    pattern: Ints
+    principal: Ints
+    host: Ints
+    bit: Ints
+    allow: Ints
+    deny: Ints
+    closes: Truths
+    principals: pa.Array
+    hosts: pa.Array
+    everybody: int
+    everywhere: int
+    key: pa.Array
+
+    @property
+    def real(self) -> int:
+        """How many are ACLs; they stand before those that are none."""
+        return len(self.key) - int(self.key.null_count)
+
+    def group(self, target: Ints, principal: Ints | int, host: Ints | int) -> Ints:
+        """One number for each target, principal and host."""
+        return (target * len(self.principals) + principal) * len(self.hosts) + host
+
+    def ungroup(self, group: Ints) -> tuple[Ints, Ints, Ints]:
+        rest, host = np.divmod(group, len(self.hosts))
+        target, principal = np.divmod(rest, len(self.principals))
+        return target, principal, host
+
+    def reached_by(self, group: Ints) -> tuple[Ints, ...]:
+        """The groups whose ACLs hold for this one, itself first; some of them can be the same."""
+        target, principal, host = self.ungroup(group)
+        return (
+            group,
+            self.group(target, principal, self.everywhere),
+            self.group(target, self.everybody, host),
+            self.group(target, self.everybody, self.everywhere),
+        )
+
+
+def rules_of(acls: pa.Table) -> Rules:
+    """From the columns resource_type, name, pattern_type, principal, host, operation, permission
+    and key of rows with known words only. Of one that is no ACL operation and key are null, and
+    permission too unless it stands for ACLs of others."""
+    acls = acls.take(_ranked(acls))
+    numbers: dict[Pattern, int] = {}
+    columns = (acls[name].to_pylist() for name in ("resource_type", "name", "pattern_type"))
+    pattern = [numbers.setdefault(one, len(numbers)) for one in zip(*columns, strict=True)]
+    principal, principals = _numbered(acls["principal"], EVERYBODY)
+    host, hosts = _numbered(acls["host"], EVERYTHING)
+    permissions, operations = acls["permission"].to_pylist(), acls["operation"].to_pylist()
+    given = [_GIVEN.get(words, 0) for words in zip(permissions, operations, strict=True)]
+    allows = np.array([permission == ALLOW for permission in permissions], dtype=bool)
+    return Rules(
+        patterns=tuple(numbers),
+        pattern=ints(pattern),
+        principal=principal,
+        host=host,
+        bit=ints([BITS.get(operation, 0) for operation in operations]),
+        allow=np.where(allows, ints(given), 0),
+        deny=np.where(allows, 0, ints(given)),
+        closes=np.array(
+            [
+                permission is not None and not (operation or "").startswith(ON_CLUSTER)
+                for permission, operation in zip(permissions, operations, strict=True)
+            ],
+            dtype=bool,
+        ),
+        principals=principals,
+        hosts=hosts,
+        everybody=principals.index(EVERYBODY).as_py(),
+        everywhere=hosts.index(EVERYTHING).as_py(),
+        key=pc.cast(acls["key"], pa.string()).combine_chunks(),
+    )
+
+
+def _ranked(acls: pa.Table) -> pa.Array:
+    wild = pc.and_(pc.equal(acls["pattern_type"], LITERAL), pc.equal(acls["name"], EVERYTHING))
+    flags = {
+        "no_acl": pc.is_null(acls["key"]),
+        "allow": pc.equal(acls["permission"], ALLOW),
+        "wild": wild,
+        "prefixed": pc.equal(acls["pattern_type"], PREFIXED),
+    }
+    width = {"width": pc.negate(pc.utf8_length(acls["name"]))}
+    last = {
+        "everybody": pc.equal(acls["principal"], EVERYBODY),
+        "everywhere": pc.equal(acls["host"], EVERYTHING),
+        "all": pc.equal(acls["operation"], ALL),
+    }
+    ends = {"key": acls["key"], "principal": acls["principal"]}
+    order = {**_bytes(flags), **width, **_bytes(last), **ends}
+    return pc.sort_indices(pa.table(order), sort_keys=[(name, "ascending") for name in order])
+
+
+def _bytes(flags: Mapping[str, pa.ChunkedArray]) -> dict[str, pa.ChunkedArray]:
+    """Arrow does not sort by truth."""
+    return {name: pc.cast(flag, pa.int8()) for name, flag in flags.items()}
+
+
+def _numbered(column: pa.ChunkedArray, special: str) -> tuple[Ints, pa.Array]:
+    """Each text's number, and the texts; `special` is one of them even if no row has it."""
+    texts = pa.chunked_array([*column.chunks, pa.array([special], column.type)])
+    found = texts.combine_chunks().dictionary_encode()
+    return ints(found.indices.to_numpy()[:-1]), found.dictionary
+
+
+# ── ACLs by target, principal and host ──────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Held:
+    """group: rising, each once; its ACLs are rule[start[n] : start[n] + count[n]], in the order of
+    `Rules`; allow, deny: theirs together."""
+
+    group: Ints
+    start: Ints
+    count: Ints
+    rule: Ints
+    allow: Ints
+    deny: Ints
+
+    def find(self, group: Ints) -> Ints:
+        """Where these groups are, or NOTHING."""
+        if not len(self.group):
+            return np.full_like(group, NOTHING)
+        place = np.minimum(np.searchsorted(self.group, group), len(self.group) - 1)
+        return np.where(self.group[place] == group, place, NOTHING)
+
+
+def held(rules: Rules, group: Ints, rule: Ints) -> Held:
+    """rule: rising wherever `group` is the same."""
+    order = np.argsort(group, kind="stable")
+    group, rule = group[order], rule[order]
+    start = np.flatnonzero(np.diff(group, prepend=NOTHING))
+    count = np.diff(np.append(start, len(group)))
+    allow, deny = (
+        np.bitwise_or.reduceat(bits[rule], start) if len(start) else start
+        for bits in (rules.allow, rules.deny)
+    )
+    return Held(group[start], start, count, rule, allow, deny)
+
+
+def merged(rules: Rules, found: Held, group: Ints) -> tuple[Ints, Ints]:
+    """ALLOW and DENY bits of everything that reaches these groups."""
+    allow, deny = np.zeros_like(group), np.zeros_like(group)
+    for other in rules.reached_by(group):
+        place = found.find(other)
+        here = place != NOTHING
+        allow[here] |= found.allow[place[here]]
+        deny[here] |= found.deny[place[here]]
+    return allow, deny
+
+
+def covering(rules: Rules, covers: Reach, first: int = 0, end: int | None = None) -> Pairs:
+    """Every ACL from the first one to before the last with every target that it covers, by rule."""
+    pattern = rules.pattern[first:end]
+    rule, place = spread(covers.start[pattern], covers.count[pattern])
+    return rule + first, covers.target[place]
+
+
+def stretches(count: Ints, most: int) -> Iterator[tuple[int, int]]:
+    """Cut into pieces that add up to about `most`, over it by their last count alone: (first, end)
+    of each."""
+    before = np.cumsum(count) - count
+    first = np.flatnonzero(np.diff(before // most, prepend=NOTHING)).tolist()
+    yield from zip(first, [*first, len(count)][1:], strict=True)
+
+
+def distinct(rising: Ints) -> Ints:
+    """Each number once; `np.unique` takes ten times as long, as it does not know the order."""
+    return rising[np.diff(rising, prepend=NOTHING) > 0]

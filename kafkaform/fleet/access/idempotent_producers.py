@@ -1,0 +1,98 @@
+"""IdempotentWrite on the cluster for those who may write to a topic, whichever it is (KIP-679).
+
+That is no matter of one resource, so that masks cannot hold it: the provider's `authorize_any` is
+asked for everyone who has a row about the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kafkaform_kafka.authority.authorizer import (
+    ALL,
+    EVERYBODY,
+    LITERAL,
+    PREFIXED,
+    SOME_TOPIC,
+    Access,
+    Question,
+    Verdict,
+    authorize_any,
+    index,
+)
+from kafkaform_kafka.kinds.acl.resource_type import ALLOW, EVERYTHING, Acl
+
+from .operation_bits import ABOVE, ON_CLUSTER, mask_of
+
+IDEMPOTENT = "IdempotentWrite"
+GIVEN = mask_of((IDEMPOTENT,)) << ABOVE
+"""Somebody may write to a topic."""
+IF_OPEN = 1 << ABOVE + 1
+"""Somebody may if the cluster lets everybody in where no ACL is. No operation has this bit."""
+WRITES = (ALL, "Write")
+SOME_BEGUN = tuple(SOME_TOPIC[:size] for size in range(len(SOME_TOPIC) + 1))
+"""The prefixes that cover the topic which brokers ask for."""
+_NOBODY, _NOWHERE = "User:\0", "\0"
+
+
+def with_producers(rules: pa.Table, rows: pa.Table) -> pa.Table:
+    """The rows, those about the cluster with GIVEN and IF_OPEN in `allow`.
+
+    rules: as in `aclarrays.rules_of`, at least those of topics that concern these rows.
+    """
+    places = np.flatnonzero(pc.equal(rows["resource_type"], "Cluster").to_numpy())
+    if not len(places):
+        return rows
+    bits, allow = _bits_of(rules), rows["allow"].to_numpy().copy()
+    who, where = (rows[name].take(pa.array(places)).to_pylist() for name in ("principal", "host"))
+    allow[places] |= np.array([bits(*one) for one in zip(who, where, strict=True)], np.int32)
+    return rows.set_column(rows.column_names.index("allow"), "allow", pa.array(allow, pa.int32()))
+
+
+def _bits_of(rules: pa.Table) -> Callable[[str, str], int]:
+    """(principal, host) -> its bits."""
+    topics = rules.filter(pc.equal(rules["resource_type"], "Topic"))
+    known = index((*_writers(topics), *_closing(topics)))
+    closed, opened = (Access(known, frozenset(), rule) for rule in (False, True))
+
+    @cache
+    def bits(principal: str, host: str) -> int:
+        who = _NOBODY if principal == EVERYBODY else principal
+        where = _NOWHERE if host == EVERYTHING else host
+        question = Question(who, where, "Write", "Topic", SOME_TOPIC)
+        if authorize_any(closed, question).verdict is Verdict.ALLOWED:
+            return GIVEN
+        return IF_OPEN if authorize_any(opened, question).verdict is Verdict.ALLOWED else 0
+
+    return bits
+
+
+def _writers(topics: pa.Table) -> list[Acl]:
+    found = topics.filter(pc.is_in(topics["operation"], pa.array(WRITES)))
+    names = ("principal", "host", "operation", "permission", "resource_type", "name")
+    columns = (found[name].to_pylist() for name in (*names, "pattern_type"))
+    return [Acl(*fields) for fields in zip(*columns, strict=True)]
+
+
+def _closing(topics: pa.Table) -> list[Acl]:
+    """An ACL for nobody on the topic that brokers ask for, if there is any on it."""
+    literal = pc.and_(
+        pc.equal(topics["pattern_type"], LITERAL),
+        pc.is_in(topics["name"], pa.array((SOME_TOPIC, EVERYTHING))),
+    )
+    begun = pc.and_(
+        pc.equal(topics["pattern_type"], PREFIXED),
+        pc.is_in(topics["name"], pa.array(SOME_BEGUN)),
+    )
+    real = pc.and_(
+        pc.is_valid(topics["permission"]),
+        pc.invert(pc.fill_null(pc.starts_with(topics["operation"], ON_CLUSTER), False)),
+    )
+    if not pc.any(pc.and_(pc.or_(literal, begun), real)).as_py():
+        return []
+    return [Acl(_NOBODY + "closed", EVERYTHING, "Read", ALLOW, "Topic", SOME_TOPIC, LITERAL)]

@@ -1,0 +1,112 @@
+"""ACLs, resources and principals as they are live, and which patterns match which names."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
+
+from kafkaform_kafka.authority.authorizer import LITERAL, PREFIXED
+from kafkaform_kafka.kinds.acl.resource_type import ALLOW, DENY, EVERYTHING
+
+from ...core.landing import GROUP_USAGE
+from .operation_bits import ASKED, BITS, CLUSTER
+
+ACL, TOPIC, SCRAM = "kafka_acl", "kafka_topic", "kafka_user_scram_credential"
+
+_KNOWN = {
+    "resource_type": list(ASKED),
+    "pattern_type": [LITERAL, PREFIXED],
+    "operation": list(BITS),
+    "permission": [ALLOW, DENY],
+}
+_ATTRIBUTES = {
+    "resource_type": "resource_type",
+    "name": "resource_name",
+    "pattern_type": "resource_pattern_type_filter",
+    "principal": "acl_principal",
+    "host": "acl_host",
+    "operation": "acl_operation",
+    "permission": "acl_permission_type",
+}
+"""Column -> attribute of a live ACL."""
+_PATTERN = ["cluster", "resource_type"]
+
+
+def acls(live: DataFrame) -> DataFrame:
+    """cluster, key, owner and the columns of `_ATTRIBUTES`, unique by (cluster, key). As in
+    `access.index`, ACLs with words that are newer than this version are left out."""
+    columns = [F.col("attrs")[attribute].alias(name) for name, attribute in _ATTRIBUTES.items()]
+    rows = live.where(F.col("kind") == ACL).select("cluster", "key", "owner", *columns)
+    known = (F.col(name).isin(words) for name, words in _KNOWN.items())
+    whole = (F.col(name).isNotNull() for name in ("name", "principal", "host"))
+    return rows.where(reduce(Column.__and__, (*known, *whole)))
+
+
+def resources(live: DataFrame, rules: DataFrame, clusters: DataFrame) -> DataFrame:
+    """cluster, resource_type, name of every resource that is known, unique. rules: `acls`;
+    clusters: with a column `cluster`."""
+    literal = (F.col("pattern_type") == LITERAL) & (F.col("name") != EVERYTHING)
+    named = rules.where(literal & ~F.col("resource_type").isin("Topic", "Cluster"))
+    found = (
+        _of_type("Topic", topics(live)),
+        _of_type("Group", groups(live)),
+        _of_type("Cluster", clusters.select("cluster", F.lit(CLUSTER).alias("name"))),
+        named.select("cluster", "resource_type", "name"),
+    )
+    return reduce(DataFrame.unionByName, found).distinct()
+
+
+def topics(live: DataFrame) -> DataFrame:
+    """cluster, name; unique."""
+    return live.where(F.col("kind") == TOPIC).select("cluster", F.col("key").alias("name"))
+
+
+def groups(live: DataFrame) -> DataFrame:
+    """cluster, name of the groups that have read something; unique. The key of a row is `group
+    topic`, and a topic's name has no space in it."""
+    name = F.regexp_replace("key", " [^ ]*$", "").alias("name")
+    return live.where(F.col("kind") == GROUP_USAGE).select("cluster", name).distinct()
+
+
+def users(live: DataFrame) -> DataFrame:
+    """cluster, principal of everybody with a SCRAM credential; unique."""
+    principal = F.concat(F.lit("User:"), F.col("attrs")["username"]).alias("principal")
+    found = live.where(F.col("kind") == SCRAM).select("cluster", principal)
+    return found.where(F.col("principal").isNotNull()).distinct()
+
+
+def _of_type(resource_type: str, names: DataFrame) -> DataFrame:
+    return names.select("cluster", F.lit(resource_type).alias("resource_type"), "name")
+
+
+def matched(patterns: DataFrame, names: DataFrame) -> DataFrame:
+    """cluster, resource_type, pattern_type, pattern, name: every name with every pattern that it
+    matches, the wildcard left out.
+
+    patterns: cluster, resource_type, pattern_type, pattern, each once; names: cluster,
+    resource_type, name, each once. A name is cut to the lengths that prefixes of its cluster have,
+    and no others, so that all is joined by equality.
+    """
+    literal = patterns.where(F.col("pattern_type") == LITERAL)
+    exact = names.withColumn("pattern", F.col("name")).join(
+        literal.where(F.col("pattern") != EVERYTHING), [*_PATTERN, "pattern"], how="inner"
+    )
+    prefixes = patterns.where(F.col("pattern_type") == PREFIXED)
+    lengths = prefixes.groupBy(*_PATTERN).agg(F.collect_set(F.length("pattern")).alias("lengths"))
+    fitting = F.filter("lengths", lambda length: length <= F.length("name"))
+    cut = names.join(lengths, _PATTERN, how="inner").select(
+        *_PATTERN, "name", F.explode(fitting).alias("length")
+    )
+    begun = cut.withColumn("pattern", F.substr("name", F.lit(1), F.col("length"))).join(
+        prefixes, [*_PATTERN, "pattern"], how="inner"
+    )
+    columns = (*_PATTERN, "pattern_type", "pattern", "name")
+    return exact.select(*columns).unionByName(begun.select(*columns))
+
+
+def shown(name: str = "name") -> Column:
+    """A pattern as the tables show it: a prefix has a `*` behind it."""
+    prefix = F.concat(F.col(name), F.lit(EVERYTHING))
+    return F.when(F.col("pattern_type") == PREFIXED, prefix).otherwise(F.col(name))

@@ -1,0 +1,313 @@
+"""What `fleet history` and `fleet status` answer, from the tables of the newest build."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from ...core.dataclass import dataclass
+from ...core.errors import UsageError
+from ..exports.rows import Sheet, as_table
+from ..report.questions import DETAILS, NUMBERS, ask
+from ..tables import reader
+from ..tables.reader import Build, Gold, Row, literal
+
+SENSITIVE = "(sensitive)"
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_KEYS = 10_000
+"""Keys that are looked through for one that is like a wrong one."""
+
+VERDICTS: Mapping[str, str] = {
+    "applied": "applied",
+    "out_of_band": "OUT OF BAND",
+    "unclear": "unclear: the outcome of the apply is not known",
+    "not_effective": "applied, without effect",
+}
+OUTCOMES: Mapping[str, str] = {
+    "applied": "applied, in no snapshot yet",
+    "failed": "failed",
+    "unknown": "unknown: it may have happened",
+    "started": "started",
+    "skipped": "skipped",
+}
+UNSEEN = "applied, in no snapshot"
+"""Before the first one, or set back or changed again before the next."""
+
+
+_WHOLE = {
+    ("absent", "present"): "appeared",
+    ("present", "absent"): "gone",
+    ("present", "present"): "replaced",
+}
+"""Before and after of a change of an object as a whole -> what it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of an object's history. at: when it was done or, if nobody knows, first seen;
+    not_before: the last snapshot without it, None if `at` is exact or there is none; path: empty
+    for the object as a whole; mark: whether kafkaform did it."""
+
+    at: datetime
+    what: str
+    path: str
+    before: str | None
+    after: str | None
+    mark: str
+    not_before: datetime | None = None
+    actor: str | None = None
+    run: str | None = None
+    commit: str | None = None
+
+
+_NAMES = Entry.__match_args__
+
+
+def span(text: str) -> timedelta:
+    """`90m`, `12h`, `30d` or `2w`. Raises UsageError."""
+    match = re.fullmatch(r"(\d{1,5})([mhdw])", text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} is not a length of time", "Write it as 90m, 12h, 30d or 2w.")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
+
+
+# ── history ─────────────────────────────────────────────────────────────────────────────
+
+
+def history(tables: Gold, cluster: str, key: str, since: timedelta | None = None) -> Sheet:
+    """What happened to one object, the oldest first. key: `topic/orders`, with the kind as the
+    configuration has it, or without its `kafka_`; since: back from the newest capture; if nothing
+    happened since then, the last thing before.
+
+    Raises UsageError: no such cluster or object; StorageError.
+    """
+    tables.require("history")
+    kind, slash, name = key.partition("/")
+    if not slash or not name:
+        raise UsageError(
+            f"{key!r} names no object", "Write kind and key: topic/orders, quota/user=ci."
+        )
+    kinds = f"({literal(kind)}, {literal('kafka_' + kind)})"
+    where = f"cluster = {literal(cluster)} and kind in {kinds} and key = {literal(name)}"
+    found = {
+        table: tables.rows(f"select * from {table} where {where}") if tables.has(table) else []
+        for table in ("history", "change_attribution", "event")
+    }
+    if not any(found.values()):
+        raise _not_found(tables, cluster, kind, name, kinds)
+    entries = timeline(found["history"], found["change_attribution"], found["event"])
+    first = tables.build.as_of - since if since is not None else None
+    recent = tuple(entry for entry in entries if first is None or entry.at >= first)
+    return _sheet(recent or entries[-1:])
+
+
+def _sheet(entries: Iterable[Entry]) -> Sheet:
+    return Sheet(_NAMES, tuple(tuple(getattr(e, name) for name in _NAMES) for e in entries))
+
+
+def timeline(
+    intervals: Sequence[Row], attributed: Sequence[Row], events: Sequence[Row]
+) -> tuple[Entry, ...]:
+    """Rows of `history`, `change_attribution` and `event` of one object as one line of time.
+
+    A change of which an event tells stands once, at the event's time.
+    """
+    by_id = {event["event_id"]: event for event in events}
+    told = {row["event_id"] for row in attributed}
+    seen = {(row["window_end"], row["path"]) for row in attributed}
+    newest = max((row["known_until"] for row in intervals), default=None)
+    entries = [_attributed(row, by_id.get(row["event_id"])) for row in attributed]
+    for event in events:
+        if event["outcome"] is not None and event["event_id"] not in told:
+            entries += _tried(event, newest)
+    entries += (e for e in _intervals(intervals) if (e.at, e.path) not in seen)
+    return tuple(sorted(entries, key=lambda e: (e.at, e.path, e.what, e.mark, e.run or "")))
+
+
+def _attributed(row: Row, event: Row | None) -> Entry:
+    exact = event is not None
+    what = "changed" if row["path"] else _WHOLE[row["before"], row["after"]]
+    return Entry(
+        event["ts"] if event is not None else row["window_end"],
+        what,
+        row["path"],
+        row["before"],
+        row["after"],
+        VERDICTS[row["verdict"]],
+        None if exact else row["window_start"],
+        row["actor"],
+        row["run"],
+        row["commit"],
+    )
+
+
+def _tried(event: Row, newest: datetime | None) -> Iterator[Entry]:
+    """One entry for each attribute that a step was to change; one if it names none. newest: the
+    time of the last snapshot."""
+    mark = OUTCOMES.get(event["outcome"], event["outcome"])
+    if event["outcome"] == "applied" and newest is not None and event["ts"] <= newest:
+        mark = UNSEEN
+    if event["outcome"] == "failed" and event["error_code"]:
+        mark = f"failed: {event['error_code']}"
+    changes = event["changes"] or [{"path": "", "before": None, "after": None, "sensitive": False}]
+    for change in changes:
+        hidden = SENSITIVE if change["sensitive"] else None
+        yield Entry(
+            event["ts"],
+            event["action"] or event["step"],
+            change["path"],
+            hidden or change["before"],
+            hidden or change["after"],
+            mark,
+            None,
+            event["actor"],
+            event["run"],
+            event["commit"],
+        )
+
+
+def _intervals(rows: Sequence[Row]) -> Iterator[Entry]:
+    """What snapshots alone show: the first sight of the object, and every change after it."""
+    mark, before = "not judged", None
+    for row in sorted(rows, key=lambda row: row["valid_from"]):
+        at, since = row["valid_from"], row["seen_before"]
+        if before is None:
+            what = "first seen" if since is None else "appeared"
+            yield Entry(at, what, "", None, None, mark if since else "", since)
+        else:
+            for path, (old, new) in _differing(before, row["attrs"]):
+                yield Entry(at, "changed", path, old, new, mark, since)
+        before = row["attrs"]
+        if row["deleted"] and row["valid_to"] is not None:
+            yield Entry(row["valid_to"], "gone", "", None, None, mark)
+            before = None
+
+
+def _differing(
+    before: Mapping[str, str], after: Mapping[str, str]
+) -> Iterator[tuple[str, tuple[str | None, str | None]]]:
+    for path in sorted(before.keys() | after.keys()):
+        pair = before.get(path), after.get(path)
+        if pair[0] != pair[1]:
+            yield path, pair
+
+
+def _not_found(tables: Gold, cluster: str, kind: str, name: str, kinds: str) -> UsageError:
+    where = f"cluster = {literal(cluster)}"
+    if not tables.rows(f"select 1 from history where {where} limit 1"):
+        known = [r["cluster"] for r in tables.rows("select distinct cluster from history")]
+        return _wrong(f"no snapshot of a cluster {cluster!r} is known", cluster, known)
+    keys = tables.rows(
+        f"select distinct key from history where {where} and kind in {kinds} order by key"
+        f" limit {_KEYS}"
+    )
+    if not keys:
+        found = tables.rows(f"select distinct kind from history where {where} order by kind")
+        names = [row["kind"].removeprefix("kafka_") for row in found]
+        return _wrong(f"cluster {cluster} shows nothing of the kind {kind!r}", kind, names)
+    message = f"cluster {cluster} never showed {kind}/{name}"
+    return _wrong(message, name, [row["key"] for row in keys])
+
+
+def _wrong(message: str, wrong: str, known: Sequence[str]) -> UsageError:
+    close = difflib.get_close_matches(wrong, known, 3) or sorted(known)[:5]
+    return UsageError(message, f"There are {', '.join(close)}{' …' * (len(known) > len(close))}.")
+
+
+# ── status ──────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """complete: every registered cluster was read whole and every configuration is known, None:
+    the build has no table that says so; parts: title -> rows."""
+
+    build: Build
+    complete: bool | None
+    parts: Mapping[str, Sheet]
+
+
+def status(root: str) -> Status:
+    """Which builds there are, how much of the fleet the newest knows, and what went wrong.
+
+    Raises UsageError: there is no build; StorageError.
+    """
+    build = reader.current(root)
+    tables = Gold(build)
+    names = ("clusters_off", "states_off", "quarantine")
+    answers = ask(
+        tables, {"clusters": NUMBERS["clusters"], **{name: DETAILS[name] for name in names}}
+    )
+    clusters, off, states = (answers[name] for name in ("clusters", *names[:2]))
+    expected = [row for row in clusters or () if row["registered"]]
+    whole = all(row["status"] == "read" for row in expected) and not states
+    parts = {
+        "Builds": _builds(build),
+        "Clusters": _coverage(clusters or (), build.as_of),
+        "Not read whole": _some(off or (), ("cluster", "status", "captured_at", "error")),
+        "Configurations not known": _some(states or (), ("state", "desired_at", "error")),
+        "Quarantine": _some(
+            answers["quarantine"] or (), ("source", "reason", "lines", "file", "newest")
+        ),
+        "Tables": _tables(build),
+    }
+    return Status(build, whole if clusters is not None else None, parts)
+
+
+def as_text(state: Status) -> str:
+    """All parts that have rows, as tables with titles."""
+    known = {True: "complete", False: "not complete", None: "unknown"}[state.complete]
+    head = f"Build {state.build.name}: coverage {known}\n"
+    shown = (f"\n{title}\n{as_table(part)}" for title, part in state.parts.items() if part.rows)
+    return head + "".join(shown)
+
+
+def _builds(build: Build) -> Sheet:
+    """All of them, the newest first."""
+    found = [reader.read_build(build.root, name) for name in reader.builds(build.root)]
+    found.sort(key=lambda one: (one.ended, one.name), reverse=True)
+    rows = tuple(
+        (
+            one.name,
+            one.name == build.name,
+            one.as_of,
+            one.ended,
+            round((one.ended - one.started).total_seconds(), 1),
+            len(one.parts),
+        )
+        for one in found
+    )
+    return Sheet(("build", "current", "as_of", "ended", "seconds", "tables"), rows)
+
+
+def _coverage(rows: Sequence[Row], as_of: datetime) -> Sheet:
+    counts: Counter[tuple[str, bool]] = Counter()
+    oldest: dict[tuple[str, bool], datetime] = {}
+    for row in rows:
+        place = row["status"], row["registered"]
+        counts[place] += row["clusters"]
+        if row["oldest"] is not None:
+            oldest[place] = row["oldest"]
+    names = ("status", "registered", "clusters", "oldest", "age_hours")
+    return Sheet(names, tuple((*p, n, *_age(oldest.get(p), as_of)) for p, n in counts.items()))
+
+
+def _age(time: datetime | None, as_of: datetime) -> tuple[datetime | None, float | None]:
+    hours = round((as_of - time).total_seconds() / 3600, 1) if time else None
+    return time, hours
+
+
+def _some(rows: Sequence[Row], names: tuple[str, ...]) -> Sheet:
+    return Sheet(names, tuple(tuple(row[name] for name in names) for row in rows))
+
+
+def _tables(build: Build) -> Sheet:
+    rows: tuple[tuple[Any, ...], ...] = tuple(
+        (name, part.rows, part.version, round(part.seconds, 2))
+        for name, part in build.parts.items()
+    )
+    return Sheet(("table", "rows", "version", "seconds"), rows)

@@ -1,0 +1,46 @@
+"""Every table that is made of others: of which, and by which function."""
+
+from __future__ import annotations
+
+from ..datasets import (attribution, capacity, consistency, drift, events, history, policy, quotas, registers, reliability, resources, runs, unused_topics)
+from ..access import grants, permissions
+from ..tables.dataset import Dataset
+
+_OWNED = ("desired", "recorded")
+"""What says whose an object is."""
+_LANDED = ("snapshot", "snapshot_raw")
+
+DATASETS = (
+    Dataset("run", ("audit_raw",), runs.run),
+    Dataset(
+        "cluster", ("run", "snapshot", "snapshot_raw"), registers.cluster, registers.newest_builds
+    ),
+    Dataset("lineage", ("audit_raw", "snapshot"), registers.lineage),
+    Dataset("live", _LANDED, resources.live, resources.live_builds),
+    Dataset("recorded", ("cluster", *_LANDED), resources.recorded, resources.recorded_builds),
+    Dataset("desired", ("cluster", *_LANDED), resources.desired, resources.desired_builds),
+    Dataset("history", ("history", *_LANDED), history.history, history.new_builds),
+    Dataset("event_conflict", ("audit_raw",), events.event_conflict),
+    Dataset(
+        "event", ("audit_raw", "cluster", "event_conflict", "run"), events.event, of_records=True
+    ),
+    Dataset("drift", ("cluster", "drift", "lineage", "live", *_OWNED), drift.build),
+    Dataset("drift_daily", ("drift",), drift.daily),
+    Dataset("change_attribution", ("event", "history", "snapshot"), attribution.build),
+    Dataset("effective_permissions", ("cluster", "live"), permissions.build),
+    Dataset("grant_findings", ("cluster", "live"), grants.build),
+    Dataset("effective_quotas", ("cluster", "live"), quotas.build),
+    Dataset(
+        "unused_topics",
+        ("cluster", "history", "live", "snapshot", "snapshot_raw", "unused_topics", *_OWNED),
+        unused_topics.build,
+    ),
+    Dataset("policy_findings", ("cluster", "live", "policy_findings", *_OWNED), policy.build),
+    Dataset("capacity", ("cluster", "history", "live", *_OWNED), capacity.build),
+    Dataset("apply_reliability", ("event", "run"), reliability.build, of_records=True),
+    Dataset(
+        "fleet_consistency",
+        ("cluster", "event_conflict", "lineage", "live", "run", *_OWNED),
+        consistency.build,
+    ),
+)

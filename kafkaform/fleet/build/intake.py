@@ -1,0 +1,214 @@
+"""Landing files become rows of the bronze tables: each file once, and nothing typed away.
+
+Files are read as bytes: a checksum is of bytes, and a line keeps its number. What cannot be read
+goes to `quarantine` and is left out; where that is too much, nothing is taken in at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial, reduce
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from ...core.errors import KafkaformError
+from ...core.landing import (AUDIT, META, REGISTER, ROWS, SOURCES)
+from ..tables.dataset import Frames
+from ..landed.snapshots import (CHANGED, Snapshots, lines_of, registers)
+from ..landed.log_lines import (FILE, TOPIC, judged, records)
+from ..landed.cluster_names import no_pattern
+from ..tables.definitions import TABLES
+from .parallel import at_once
+
+BRONZE = ("audit_raw", "snapshot_raw", "snapshot", "register_raw", "quarantine")
+LONGEST = 2048
+"""Characters of a bad line that are shown."""
+_NO_FILES = "SELECT CAST(NULL AS STRING) AS _file, CAST(NULL AS BINARY) AS content WHERE false"
+_PARTS: Mapping[str, int] = {REGISTER: 2}
+"""How many parts the path of a file below the landing folder has, if it is not 3."""
+Write = Callable[[str, DataFrame], DataFrame]
+"""Adds rows to a table; gives back those that this build has added to it."""
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """On every new row. now: when it was taken in (UTC)."""
+
+    build: str
+    now: datetime
+
+
+def ready(listed: Iterable[str], known: Container[str]) -> tuple[str, ...]:
+    """The files to take in, sorted, of all that are listed: paths below the landing folder.
+    known: those taken in before. Rows come with the `.meta.json` beside them: without it they
+    are not there yet, and must be listed again."""
+    there = set(listed)
+    new = {name for name in there if name not in known and _closed(name)}
+    rows = {name.removesuffix(META) + ROWS for name in new if name.endswith(META)}
+    return tuple(sorted(new | (rows & there)))
+
+
+def _closed(name: str) -> bool:
+    folder = name.partition("/")[0]
+    wanted = {AUDIT: ROWS, REGISTER: ".json", **dict.fromkeys(SOURCES, META)}
+    return folder in wanted and name.endswith(wanted[folder])
+
+
+def take_in(
+    spark: SparkSession,
+    landing: str,
+    files: Sequence[str],
+    stamp: Stamp,
+    max_corrupt: float,
+    bronze: Frames,
+    write: Write,
+) -> None:
+    """Write the new rows of each table in BRONZE.
+
+    landing: path or URL of the landing folder; files: what `ready` says; max_corrupt: largest
+    share of bad lines; bronze: `audit_raw` and `quarantine` as they stand, of which the lines are
+    judged that a topic has brought since (empty: no topic is read).
+
+    A snapshot whose rows are not what its checksum says, or have a bad line, counts as failed.
+    Each file is read once; those that turn out to have bad lines once more, to tell why.
+    Raises KafkaformError, naming the worst file, where too many lines are bad: what is written
+    by then is to be taken back.
+    """
+    read = _Files(spark, landing, tuple(dict.fromkeys(files)))
+
+    def written(**tables: DataFrame) -> list[DataFrame]:
+        tasks = [partial(write, name, _stamped(name, tables[name], stamp)) for name in tables]
+        return at_once(tasks, spark.interruptAll)
+
+    snapshots, taken = Snapshots.of(read.metas(), read.rows()), registers(read.of(REGISTER))
+    lines, rows, _ = written(
+        audit_raw=_printed(records(_audit_lines(read.of(AUDIT)))),
+        snapshot_raw=snapshots.rows(),
+        register_raw=taken.where(F.col("reason").isNull()),
+    )
+    lines = lines.where(F.col("origin") == FILE)
+    refused = snapshots.refused(_counted(rows)) if read.has(META) else ()
+    none = lines.where(F.col("seq").isNull()).select("_file").distinct()
+    holed = tuple(row["_file"] for row in none.collect()) if read.has(AUDIT) else ()
+    wanted = {*holed, *(stem + end for stem in refused for end in (META, ROWS))}
+    again = replace(read, names=tuple(name for name in read.names if name in wanted))
+    bad = (
+        _bad(judged(_audit_lines(again.of(AUDIT)))),
+        _bad(Snapshots.of(again.metas(), again.rows()).faults()),
+        _bad(snapshots.metas),
+        _bad(taken),
+        *_bad_of_topics(bronze),
+    )
+    kept, _ = written(
+        quarantine=reduce(DataFrame.unionByName, bad), snapshot=snapshots.metas_with(refused)
+    )
+    _weigh(kept, lines, rows, max_corrupt)
+
+
+def audit_rows(lines: DataFrame, stamp: Stamp) -> DataFrame:
+    """`audit_raw` of judged lines."""
+    return _stamped("audit_raw", _printed(lines), stamp)
+
+
+def _printed(lines: DataFrame) -> DataFrame:
+    return lines.withColumn("line", _printable(F.col("line")))
+
+
+@dataclass(frozen=True)
+class _Files:
+    spark: SparkSession
+    landing: str
+    names: tuple[str, ...]
+
+    def has(self, part: str) -> bool:
+        """Whether there are files in this folder, or with this ending."""
+        return any(n.startswith(f"{part}/") or n.endswith(part) for n in self.names)
+
+    def of(self, folder: str) -> DataFrame:
+        found = [name for name in self.names if name.startswith(f"{folder}/")]
+        return self._read(found, _PARTS.get(folder, 3))
+
+    def metas(self) -> DataFrame:
+        return self._read([name for name in self.names if name.endswith(META)])
+
+    def rows(self) -> DataFrame:
+        mine = tuple(f"{source}/" for source in SOURCES)
+        return self._read([n for n in self.names if n.startswith(mine) and n.endswith(ROWS)])
+
+    def _read(self, names: Sequence[str], parts: int = 3) -> DataFrame:
+        """_file, content. Spark names files with all that stands before the landing folder."""
+        if not names:
+            return self.spark.sql(_NO_FILES)
+        base = self.landing.rstrip("/")
+        paths = [no_pattern(f"{base}/{name}") for name in names]
+        found = self.spark.read.format("binaryFile").load(paths)
+        below = F.substring_index("path", "/", -parts)
+        return found.select(below.alias("_file"), "content")
+
+
+def _audit_lines(files: DataFrame) -> DataFrame:
+    lineage = F.split_part(F.col("_file"), F.lit("/"), F.lit(2))
+    return lines_of(files).withColumns({"lineage": lineage, "origin": F.lit(FILE)})
+
+
+def _counted(rows: DataFrame) -> DataFrame:
+    """_file, n: how many rows there are of each file that has any."""
+    return rows.groupBy("_file").agg(F.count(F.lit(1)).alias("n"))
+
+
+def _weigh(quarantine: DataFrame, lines: DataFrame, rows: DataFrame, max_corrupt: float) -> None:
+    """Raises KafkaformError: too many of the lines are bad. A file that is not what was written
+    is another matter: it counts as a snapshot that failed."""
+    of_files = (F.col("source") != "topic") & (F.col("reason") != CHANGED)
+    files = quarantine.where(of_files).groupBy("_file").agg(F.count(F.lit(1)).alias("bad"))
+    listed = files.orderBy(F.desc("bad"), "_file").collect()
+    if not listed:
+        return
+    bad = sum(row["bad"] for row in listed)
+    # Bad lines of logs stand in their table, too; others do not.
+    others = sum(row["bad"] for row in listed if not row["_file"].startswith(f"{AUDIT}/"))
+    total = lines.count() + rows.count() + others
+    if bad > max_corrupt * total:
+        raise KafkaformError(
+            f"{bad} of {total} landed lines cannot be read, which is more than the share of "
+            f"{max_corrupt:g} that may be; {listed[0]['bad']} of them are in {listed[0]['_file']}",
+            "Find out what changed that file and put it back, or raise max_corrupt: then the "
+            "lines are kept apart in the table `quarantine`, and the rest is taken in.",
+        )
+
+
+def _bad(frame: DataFrame) -> DataFrame:
+    """What goes to quarantine. frame: with reason, position, line and _file, in a folder that is
+    named after what it is."""
+    return _set_aside(frame, F.split_part(F.col("_file"), F.lit("/"), F.lit(1)))
+
+
+def _set_aside(frame: DataFrame, source: Column) -> DataFrame:
+    text = F.substring(_printable(F.col("line")), 1, LONGEST)
+    bad = frame.where(F.col("reason").isNotNull())
+    return bad.select(source.alias("source"), "reason", "position", text.alias("text"), "_file")
+
+
+def _bad_of_topics(bronze: Frames) -> list[DataFrame]:
+    """What topics have brought that is no record, and that is not in quarantine yet."""
+    if not bronze:
+        return []
+    raw = bronze["audit_raw"].where(F.col("seq").isNull() & F.col("origin").startswith(TOPIC))
+    offset = F.element_at(F.split("origin", "/"), -1).cast("bigint")
+    lines = judged(raw.select("line", "lineage", "origin", "_file", offset.alias("position")))
+    known = bronze["quarantine"].where(F.col("source") == "topic")
+    bad = _set_aside(lines.dropDuplicates(["_file", "position"]), F.lit("topic"))
+    return [bad.join(known, ["_file", "position"], how="left_anti")]
+
+
+def _printable(text: Column) -> Column:
+    """Text that every reader of the tables can read; what is not is in the landing file still."""
+    return F.make_valid_utf8(text)
+
+
+def _stamped(table: str, rows: DataFrame, stamp: Stamp) -> DataFrame:
+    stamps = {"_build": F.lit(stamp.build), "_ingested_at": F.lit(stamp.now)}
+    return rows.withColumns(stamps).select(*TABLES[table].names)

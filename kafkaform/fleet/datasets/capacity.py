@@ -1,0 +1,263 @@
+"""How much each cluster, broker and owner holds, how it grows, and what it costs."""
+
+from __future__ import annotations
+
+import json
+from functools import reduce
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame, Window
+
+from ...core.landing import CLUSTER, TOPIC_USAGE
+from ..landed.register import Rates, Register
+from ..tables.dataset import Context, Frames
+from ..tables.definitions import TABLES
+from .owners import with_owner
+
+WINDOW_DAYS = 30
+"""How far growth looks back."""
+LEAST_DAYS = 7
+"""With fewer days no line is drawn."""
+HORIZON_DAYS = 5 * 365
+"""A breach that is farther away is not in sight."""
+GIGABYTE = 10**9
+_TOPIC = "kafka_topic"
+_SUBJECT = ("cluster", "as_of", "subject")
+
+
+def build(frames: Frames, context: Context) -> DataFrame:
+    """`capacity` from `live`, `history`, `cluster`, `desired` and `recorded`.
+
+    A row for each cluster whose topics were ever read, each owner there (`unowned`: topics that
+    nobody owns) and each broker that lives or is assigned a replica. A broker's partitions are
+    those whose preferred leader it is, its topics all of which it has a replica. Topics of Kafka's
+    own count.
+
+    `bytes` is null unless all topics of the row were measured, `below_rf` if the cluster's default
+    is not known; a broker's bytes are not known. `growth_per_day`, `limit_replicas` and
+    `breach_on` are the cluster's alone: the slope of the least-squares line through the replicas
+    at the end of each of the last WINDOW_DAYS days, null for fewer than LEAST_DAYS; and the first
+    day on which the line, set at today's number, is over the limit. The cost of a broker is null.
+    """
+    clusters = _clusters(frames["cluster"], frames["live"])
+    topics = _topics(frames, context.register).join(clusters, ["cluster"], "inner")
+    parts = (_shares(topics), _nothing(clusters), _idle(frames["live"], clusters))
+    rows = reduce(DataFrame.unionByName, parts).groupBy(*_SUBJECT).agg(*_sums())
+    grown = rows.join(_growth(frames["history"], clusters), ["cluster"], "left")
+    return _judged(grown, context.register).select(*TABLES["capacity"].names)
+
+
+# -- what there is
+
+
+def _topics(frames: Frames, register: Register) -> DataFrame:
+    """One row for each topic: cluster, owner, counts, assignment and factor."""
+    attrs, live = F.col("attrs"), frames["live"]
+    rows = with_owner(live.where(F.col("kind") == _TOPIC), frames, register).select(
+        *("cluster", F.col("key").alias("topic"), "owner"),
+        _assignment(attrs).alias("assignment"),
+        _replicas(attrs).alias("replicas"),
+        F.coalesce(attrs["partitions"].try_cast("bigint"), F.lit(0)).alias("partitions"),
+        _factor(attrs).alias("factor"),
+    )
+    measured = live.where(F.col("kind") == TOPIC_USAGE).select(
+        *("cluster", F.col("key").alias("topic")),
+        attrs["bytes"].try_cast("bigint").alias("bytes"),
+    )
+    return rows.join(measured, ["cluster", "topic"], "left")
+
+
+def _assignment(attrs: Column) -> Column:
+    return F.from_json(attrs["replica_assignment"], "array<array<int>>")
+
+
+def _replicas(attrs: Column) -> Column:
+    placed = F.size(F.flatten(_assignment(attrs))).cast("bigint")
+    counts = [attrs[name].try_cast("bigint") for name in ("partitions", "replication_factor")]
+    known = F.when(attrs["replica_assignment"].isNotNull(), placed)
+    return F.coalesce(known, counts[0] * counts[1], F.lit(0))
+
+
+def _factor(attrs: Column) -> Column:
+    """Replicas of the partition that has the fewest."""
+    sizes = F.transform(_assignment(attrs), lambda replicas: F.size(replicas))
+    return F.coalesce(F.array_min(sizes), attrs["replication_factor"].try_cast("int"))
+
+
+def _clusters(clusters: DataFrame, live: DataFrame) -> DataFrame:
+    """cluster, as_of and default (replicas of a new topic, null: not known) of those whose topics
+    were ever read."""
+    kind = F.col("kind")
+    factor = F.col("attrs")["default_replication_factor"].try_cast("int")
+    told = live.where(kind.isin(CLUSTER, _TOPIC)).groupBy("cluster")
+    about = told.agg(
+        F.max(F.when(kind == CLUSTER, factor)).alias("default"),
+        F.max(kind == _TOPIC).alias("holds"),
+    )
+    how = F.try_element_at("coverage", F.lit(_TOPIC))
+    read = F.coalesce(how != "failed", F.lit(False)) | F.coalesce("holds", F.lit(False))
+    rows = clusters.where(F.col("captured_at").isNotNull()).join(about, ["cluster"], "left")
+    return rows.where(read).select("cluster", F.col("captured_at").alias("as_of"), "default")
+
+
+# -- who has what of it
+
+
+def _shares(topics: DataFrame) -> DataFrame:
+    """Each topic once for its cluster, for its owner, and for each of its brokers."""
+    flat = F.flatten("assignment")
+    first = F.transform("assignment", lambda replicas: F.get(replicas, 0))
+    brokers = F.transform(
+        F.coalesce(F.array_distinct(flat), F.array().cast("array<int>")),
+        lambda broker: _share(
+            F.concat(F.lit("broker "), broker),
+            _times(first, broker),
+            _times(flat, broker),
+            F.lit(None),
+        ),
+    )
+    owner = F.coalesce(F.concat(F.lit("owner "), F.col("owner")), F.lit("unowned"))
+    counts = F.col("partitions"), F.col("replicas"), F.col("bytes")
+    whole = F.array(*(_share(subject, *counts) for subject in (F.lit("cluster"), owner)))
+    below = (F.col("factor") < F.col("default")).alias("below")
+    shares = topics.select("cluster", "as_of", below, F.concat(whole, brokers).alias("shares"))
+    one = F.lit(1).alias("topics")
+    return shares.select("cluster", "as_of", one, "below", F.inline("shares"))
+
+
+def _share(subject: Column, partitions: Column, replicas: Column, size: Column) -> Column:
+    return F.struct(
+        subject.alias("subject"),
+        partitions.cast("bigint").alias("partitions"),
+        replicas.cast("bigint").alias("replicas"),
+        size.cast("bigint").alias("bytes"),
+    )
+
+
+def _times(brokers: Column, broker: Column) -> Column:
+    return F.size(F.filter(brokers, lambda other: other == broker))
+
+
+def _nothing(clusters: DataFrame) -> DataFrame:
+    """So that a cluster without topics is known to hold nothing."""
+    return _empty(clusters.withColumn("subject", F.lit("cluster")), F.lit(0))
+
+
+def _idle(live: DataFrame, clusters: DataFrame) -> DataFrame:
+    """So that a broker without replicas is told of."""
+    names = F.from_json(F.col("attrs")["nodes"], "array<string>")
+    rows = live.where(F.col("kind") == CLUSTER).select("cluster", F.explode(names).alias("broker"))
+    subject = F.concat(F.lit("broker "), F.col("broker"))
+    here = rows.join(clusters, ["cluster"], "inner").withColumn("subject", subject)
+    return _empty(here, F.lit(None))
+
+
+def _empty(rows: DataFrame, size: Column) -> DataFrame:
+    nothing = {"topics": F.lit(0), "below": F.lit(False), "bytes": size.cast("bigint")}
+    counts = {name: F.lit(0).cast("bigint") for name in ("partitions", "replicas")}
+    columns = (value.alias(name) for name, value in {**nothing, **counts}.items())
+    return rows.select(*_SUBJECT, *columns)
+
+
+def _sums() -> list[Column]:
+    """Of what is not known of every topic there is no sum."""
+    return [
+        F.sum("partitions").alias("partitions"),
+        F.sum("replicas").alias("replicas"),
+        F.sum("topics").alias("topics"),
+        F.when(_all_known("below"), F.count_if("below")).alias("below_rf"),
+        F.when(_all_known("bytes"), F.sum("bytes")).alias("bytes"),
+    ]
+
+
+def _all_known(column: str) -> Column:
+    return F.count(column) == F.count(F.lit(1))
+
+
+# -- where it goes
+
+
+def _growth(history: DataFrame, clusters: DataFrame) -> DataFrame:
+    """cluster and growth_per_day, null where there are too few days.
+
+    Each interval adds its replicas on its first day and takes them away on its last one: so the
+    work grows with what changed, not with topics times days.
+    """
+    replicas = _replicas(F.col("attrs"))
+    steps = F.array(
+        F.struct(F.to_date("valid_from").alias("day"), replicas.alias("more")),
+        F.struct(F.to_date("valid_to").alias("day"), (-replicas).alias("more")),
+    )
+    changes = history.where(F.col("kind") == _TOPIC).select("cluster", F.inline(steps))
+    last, day = F.to_date("as_of"), F.col("day")
+    first = F.date_sub(last, WINDOW_DAYS - 1)
+    known = changes.where(day.isNotNull()).join(clusters, ["cluster"], "inner")
+    daily = known.groupBy("cluster", last.alias("last"), F.greatest(day, first).alias("day")).agg(
+        F.sum("more").alias("more")
+    )
+    return _slopes(daily)
+
+
+def _slopes(daily: DataFrame) -> DataFrame:
+    """daily: cluster, day, more (replicas that came on that day), last (day of the capture)."""
+    begins = daily.groupBy("cluster", "last").agg(F.min("day").alias("first"))
+    days = begins.select(
+        "cluster", "first", F.explode(F.sequence("first", F.greatest("first", "last"))).alias("day")
+    )
+    counted = (
+        Window.partitionBy("cluster")
+        .orderBy("day")
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    more = F.coalesce("more", F.lit(0))
+    rows = days.join(daily.drop("last"), ["cluster", "day"], "left").select(
+        "cluster",
+        F.sum(more).over(counted).cast("double").alias("y"),
+        F.datediff("day", "first").cast("double").alias("x"),
+    )
+    slope = F.when(F.count(F.lit(1)) >= LEAST_DAYS, F.regr_slope("y", "x"))
+    return rows.groupBy("cluster").agg(slope.alias("growth"))
+
+
+def _judged(rows: DataFrame, register: Register) -> DataFrame:
+    whole = F.col("subject") == "cluster"
+    growth, limit = F.when(whole, F.col("growth")), F.when(whole, _limit(register))
+    rates = register.rates
+    cost = F.when(~F.col("subject").startswith("broker "), _cost(rates))
+    return (
+        rows.withColumn("growth_per_day", growth)
+        .withColumn("limit_replicas", limit)
+        .withColumn("breach_on", _breach())
+        .withColumn("cost", cost)
+        .withColumn("currency", F.lit(rates.currency if rates else None).cast("string"))
+    )
+
+
+def _limit(register: Register) -> Column:
+    """One text for all clusters: thousands of literals would be slow to plan."""
+    limits = {c.name: c.limit_replicas for c in register.clusters if c.limit_replicas is not None}
+    known = F.from_json(F.lit(json.dumps(limits)), "map<string,bigint>")
+    return F.try_element_at(known, F.col("cluster"))
+
+
+def _breach() -> Column:
+    """The first day that is over the limit."""
+    left = F.col("limit_replicas") - F.col("replicas")
+    days = F.when(left < 0, F.lit(0.0)).when(
+        F.col("growth_per_day") > 0, F.floor(left / F.col("growth_per_day")) + 1
+    )
+    return F.when(days <= HORIZON_DAYS, F.date_add(F.to_date("as_of"), days.cast("int")))
+
+
+def _cost(rates: Rates | None) -> Column:
+    """Per month, rounded to cents; null if a rate counts what was not measured."""
+    if rates is None:
+        return F.lit(None).cast("double")
+    counted = {
+        "topics": rates.topic,
+        "partitions": rates.partition,
+        "replicas": rates.replica,
+        "bytes": None if rates.gigabyte is None else rates.gigabyte / GIGABYTE,
+    }
+    shares = [F.col(name) * F.lit(rate) for name, rate in counted.items() if rate is not None]
+    return F.round(sum(shares, F.lit(0.0)), 2)

@@ -1,0 +1,317 @@
+"""What is odd when all clusters, states and logs are seen together."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame, Window
+
+from ..landed.globs import expression
+from ..landed.register import Naming
+from ..tables.dataset import Context, Frames
+from ..tables.definitions import TABLES
+from .owners import with_owner
+
+SEVERITY = {
+    "unlike": "low",
+    "naming": "medium",
+    "chain_broken": "high",
+    "chain_gap": "medium",
+    "stale": "medium",
+    "failed": "high",
+    "unregistered": "medium",
+    "two_owners": "high",
+    "conflicting_event": "high",
+    "renamed": "medium",
+}
+TOPIC, CLUSTER, STATE, EVENT = "kafka_topic", "cluster", "state", "event"
+"""kind of what a finding is about; the last two are in no cluster: theirs is empty."""
+
+MOST_NAMED = 20
+"""Clusters that one finding names at most, the first ones by name."""
+
+_INTERNAL = "__"
+_READ = ("read", "partial")
+
+
+def build(frames: Frames, context: Context) -> DataFrame:
+    """The rows of `fleet_consistency`.
+
+    Inputs: live, desired, recorded, cluster, lineage, run, event_conflict; of all clusters.
+    """
+    found = (
+        _unlike(frames),
+        *(_misnamed(frames, rule) for rule in context.register.naming),
+        _chains(frames),
+        _clusters(frames["cluster"]),
+        _two_owners(frames),
+        _conflicts(frames),
+        _renamed(frames["cluster"]),
+    )
+    rows = with_owner(reduce(DataFrame.unionByName, found), frames, context.register)
+    severity = F.create_map(*(F.lit(word) for pair in SEVERITY.items() for word in pair))
+    return (
+        rows.withColumn("severity", F.element_at(severity, F.col("finding")))
+        # Two rules with one pattern may be about the same clusters.
+        .dropDuplicates([*TABLES["fleet_consistency"].key])
+        .select(*TABLES["fleet_consistency"].names)
+    )
+
+
+def _finding(
+    rows: DataFrame,
+    finding: Column | str,
+    kind: Column | str,
+    key: Column | str,
+    detail: Column,
+    clusters: Column,
+    cluster: Column | None = None,
+) -> DataFrame:
+    """rows: with `owner`, and `cluster` unless that is given; finding, kind, key: a column, or the
+    text itself."""
+    return rows.select(
+        _column(finding).alias("finding"),
+        (F.col("cluster") if cluster is None else cluster).alias("cluster"),
+        _column(kind).alias("kind"),
+        _column(key).alias("key"),
+        detail.alias("detail"),
+        "owner",
+        clusters.alias("clusters"),
+    )
+
+
+def _column(value: Column | str) -> Column:
+    return F.lit(value) if isinstance(value, str) else value
+
+
+def _some(clusters: Column) -> Column:
+    return F.slice(F.array_sort(clusters), 1, MOST_NAMED)
+
+
+# ── topics of one name ──────────────────────────────────────────────────────────────────
+
+
+def _unlike(frames: Frames) -> DataFrame:
+    """Topics of one name that are not alike in all clusters of one env: per path, those that do
+    not have what most of them have, or all of them where no value has most.
+
+    Clusters without an env are compared with each other. Partitions and config are compared, of
+    clusters that are readable now.
+    """
+    cluster = frames["cluster"].where(F.col("status").isin(*_READ)).select("cluster", "env")
+    topics = frames["live"].where(F.col("kind") == TOPIC).where(~F.col("key").startswith(_INTERNAL))
+    of_name = Window.partitionBy("env", "key")
+    attrs = F.map_filter("attrs", lambda p, _: (p == "partitions") | p.startswith("config."))
+    form = F.to_json(F.array_sort(F.map_entries(attrs)))
+    named = (
+        topics.join(cluster, "cluster", how="inner")
+        .select("cluster", "env", "key", "owner", attrs.alias("attrs"), form.alias("_form"))
+        .withColumn("_least", F.min("_form").over(of_name))
+        .withColumn("_most", F.max("_form").over(of_name))
+        .where(F.col("_least") != F.col("_most"))
+    )
+    paths = F.array_distinct(F.flatten(F.collect_set(F.map_keys("attrs")).over(of_name)))
+    rows = (
+        named.withColumn("clusters", _some(F.collect_set("cluster").over(of_name)))
+        .withColumn("_paths", paths)
+        .select("*", F.explode("_paths").alias("path"))
+        .withColumn("value", F.try_element_at("attrs", "path"))
+    )
+    odd = _odd(rows)
+    detail = F.when(
+        F.col("_tops") == 1,
+        F.format_string(
+            "%s is %s, where %d of %d clusters have %s",
+            "path",
+            _shown("value"),
+            "_top",
+            "_all",
+            _shown("_usual"),
+        ),
+    ).otherwise(
+        F.format_string("%s is %s, and the %d clusters differ", "path", _shown("value"), "_all")
+    )
+    return _finding(odd, "unlike", TOPIC, F.col("key"), detail, F.col("clusters"))
+
+
+def _odd(rows: DataFrame) -> DataFrame:
+    """Of rows with env, key, path, value: those whose value is not the usual one. _all: clusters;
+    _top: of them with the most frequent value; _tops: values as frequent; _usual: that one."""
+    path, value = ("env", "key", "path"), ("env", "key", "path", "value")
+    of_path = Window.partitionBy(*path)
+    is_top = F.col("_count") == F.col("_top")
+    counted = (
+        rows.withColumn("_count", F.count("*").over(Window.partitionBy(*value)))
+        .withColumn("_all", F.count("*").over(of_path))
+        .withColumn("_top", F.max("_count").over(of_path))
+        .where(F.col("_count") < F.col("_all"))
+    )
+    tops = F.size(F.collect_set(F.when(is_top, F.struct("value"))).over(of_path))
+    usual = F.max(F.when(is_top, F.struct("value"))).over(of_path)
+    return (
+        counted.withColumn("_tops", tops)
+        .withColumn("_usual", usual["value"])
+        .where(~is_top | (F.col("_tops") > 1))
+    )
+
+
+def _shown(value: str) -> Column:
+    return F.coalesce(value, F.lit("not set"))
+
+
+# ── names ───────────────────────────────────────────────────────────────────────────────
+
+
+def _misnamed(frames: Frames, rule: Naming) -> DataFrame:
+    """Objects, live or declared, whose whole key does not match. Kafka's own topics are left out;
+    the pattern is Java's, as Spark reads it."""
+    columns = ("cluster", "kind", "key", "owner")
+    rows = frames["live"].select(*columns).unionByName(frames["desired"].select(*columns))
+    wrong = (
+        rows.where(F.col("kind") == rule.kind)
+        .where(F.col("cluster").rlike(expression(rule.cluster)))
+        .where(~F.col("key").startswith(_INTERNAL))
+        .where(~F.col("key").rlike(rf"\A(?:{rule.pattern})(?![\s\S])"))
+        .groupBy("cluster", "kind", "key")
+        .agg(F.max("owner").alias("owner"))
+    )
+    detail = F.lit(f"the name does not match {rule.pattern}")
+    return _finding(wrong, "naming", F.col("kind"), F.col("key"), detail, F.array("cluster"))
+
+
+# ── logs ────────────────────────────────────────────────────────────────────────────────
+
+
+def _chains(frames: Frames) -> DataFrame:
+    """Logs that are not sound: one row per log and fault, with the first run that it shows in."""
+    first = F.min_by("run", F.struct("started_at", "run"))
+    faulty = (
+        frames["run"]
+        .where(F.col("chain").isin("gap", "broken"))
+        .groupBy("lineage", "chain")
+        .agg(first.alias("run"))
+        .join(_states(frames), "lineage", how="left")
+    )
+    what = F.when(F.col("chain") == "gap", "the log lacks records").otherwise(
+        "the log is not what was written"
+    )
+    detail = F.concat(what, F.lit(", first seen in run "), "run")
+    finding = F.concat(F.lit("chain_"), "chain")
+    clusters = F.coalesce("clusters", F.array().cast("array<string>"))
+    key = F.coalesce("name", "lineage")
+    return _finding(faulty, finding, STATE, key, detail, clusters, F.lit(""))
+
+
+def _states(frames: Frames) -> DataFrame:
+    """lineage, name, owner and the names of the clusters that it reaches."""
+    reached = frames["lineage"].select(
+        "lineage", "name", "owner", F.explode_outer(F.map_values("scopes")).alias("cluster_id")
+    )
+    names = frames["cluster"].select("cluster_id", "cluster")
+    return (
+        reached.join(names, "cluster_id", how="left")
+        .groupBy("lineage")
+        .agg(
+            F.max("name").alias("name"),
+            F.max("owner").alias("owner"),
+            _some(F.collect_set("cluster")).alias("clusters"),
+        )
+    )
+
+
+def _conflicts(frames: Frames) -> DataFrame:
+    """Records that are in the logs in more than one form: somebody changed one."""
+    forms = (
+        frames["event_conflict"]
+        .groupBy("event_id", "lineage")
+        .agg(
+            F.count_distinct("payload").alias("count"),
+            F.array_join(F.array_sort(F.collect_set("_file")), ", ").alias("files"),
+        )
+        .join(_states(frames), "lineage", how="left")
+    )
+    detail = F.format_string("%d different records have this id, in %s", "count", "files")
+    clusters = F.coalesce("clusters", F.array().cast("array<string>"))
+    return _finding(
+        forms, "conflicting_event", EVENT, F.col("event_id"), detail, clusters, F.lit("")
+    )
+
+
+# ── clusters and owners ─────────────────────────────────────────────────────────────────
+
+
+def _clusters(cluster: DataFrame) -> DataFrame:
+    """Clusters that tell nothing now, and those that fleet.hcl does not name."""
+    stale, failed = F.col("status") == "stale", F.col("status").isin("failed", "never")
+    is_missing = failed & F.col("registered")
+    findings = F.array_compact(
+        F.array(
+            F.when(stale, F.struct(F.lit("stale").alias("finding"), _since().alias("detail"))),
+            F.when(is_missing, F.struct(F.lit("failed").alias("finding"), _why().alias("detail"))),
+            F.when(
+                ~F.col("registered"),
+                F.struct(
+                    F.lit("unregistered").alias("finding"),
+                    F.lit("fleet.hcl does not name it").alias("detail"),
+                ),
+            ),
+        )
+    )
+    rows = cluster.select("cluster", "owner", F.inline(findings))
+    return _finding(
+        rows, F.col("finding"), CLUSTER, F.col("cluster"), F.col("detail"), F.array("cluster")
+    )
+
+
+def _since() -> Column:
+    return F.concat(F.lit("its newest snapshot is of "), _time("captured_at"))
+
+
+def _why() -> Column:
+    never = F.when(F.col("status") == "never", F.lit("it was never read"))
+    return F.coalesce(never, "error", F.lit("it could not be read"))
+
+
+def _time(name: str) -> Column:
+    return F.date_format(name, "yyyy-MM-dd HH:mm")
+
+
+def _two_owners(frames: Frames) -> DataFrame:
+    """Objects that more than one state has recorded: each would undo what the other one does."""
+    states = frames["lineage"].select("lineage", F.coalesce("name", "lineage").alias("name"))
+    held = (
+        _recorded_twice(frames["recorded"])
+        .join(states, "lineage", how="left")
+        .groupBy("cluster", "kind", "key")
+        .agg(
+            F.count_distinct("lineage").alias("count"),
+            F.max("owner").alias("owner"),
+            F.array_sort(F.collect_set(F.coalesce("name", "lineage"))).alias("names"),
+        )
+        .where(F.col("count") > 1)
+    )
+    detail = F.concat(F.lit("recorded in the states "), F.array_join("names", ", "))
+    return _finding(held, "two_owners", F.col("kind"), F.col("key"), detail, F.array("cluster"))
+
+
+def _recorded_twice(recorded: DataFrame) -> DataFrame:
+    """The rows of objects that are recorded more than once, and of others that happen to have the
+    same number: texts are gathered of those alone, which are few of millions."""
+    rows = recorded.withColumn("_object", F.xxhash64("cluster", "kind", "key"))
+    counted = rows.groupBy("_object").agg(F.count(F.lit(1)).alias("rows"))
+    several = counted.where(F.col("rows") > 1).select("_object")
+    return rows.join(several, "_object", how="left_semi")
+
+
+def _renamed(cluster: DataFrame) -> DataFrame:
+    """Names that stand for one and the same cluster."""
+    same = Window.partitionBy("cluster_id")
+    rows = (
+        cluster.where(F.col("cluster_id").isNotNull())
+        .withColumn("clusters", F.array_sort(F.collect_set("cluster").over(same)))
+        .where(F.size("clusters") > 1)
+    )
+    others = F.array_join(F.array_except("clusters", F.array("cluster")), ", ")
+    detail = F.concat(F.lit("its id "), "cluster_id", F.lit(" is also that of "), others)
+    return _finding(rows, "renamed", CLUSTER, F.col("cluster"), detail, _some(F.col("clusters")))

@@ -1,0 +1,166 @@
+"""Which clusters and which states there are, and how much is known of each."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
+
+from ...core.landing import CLUSTER, DESIRED, LIVE, STATE
+from ..landed.cluster_names import GOOD, latest_snapshots
+from ..tables.dataset import Context, Frames
+from ..tables.definitions import TABLES
+
+_MAP = "map<string,string>"
+_DECLARED = (
+    "cluster string, declared_id string, env string, region string, owner string, "
+    "super_users array<string>, allow_if_no_acl boolean"
+)
+_STATES = "lineage string, name string, owner string"
+
+
+def cluster(frames: Frames, context: Context) -> DataFrame:
+    """Every cluster of fleet.hcl, every one that has landed, and every scope id that a state, a
+    configuration or a log speaks of and that is none of theirs.
+
+    frames: snapshot, snapshot_raw, run. One row a name. A cluster's id is the one that it
+    answered with last, or else what fleet.hcl says.
+    """
+    tries = frames["snapshot"].where(F.col("source") == LIVE)
+    last = latest_snapshots(tries, ["subject"]).select(
+        F.col("subject").alias("cluster"),
+        F.col(GOOD).isNull().alias("failed"),
+        F.col("error").alias("last_error"),
+    )
+    good = _newest(frames)
+    ids = latest_snapshots(tries.where(F.col("scope_id").isNotNull()), ["subject"])
+    seen = (
+        last.join(_shown(good), "cluster", how="left")
+        .join(ids.select(F.col("subject").alias("cluster"), "scope_id"), "cluster", how="left")
+        .join(_brokers(frames["snapshot_raw"]), ["cluster", "snapshot"], how="left")
+    )
+    declared = _declared(frames["snapshot"], context)
+    known = declared.join(seen, "cluster", how="full").withColumn(
+        "cluster_id", F.coalesce("scope_id", "declared_id")
+    )
+    strangers = _mentioned(frames).join(known.select("cluster_id"), "cluster_id", how="left_anti")
+    others = strangers.withColumn("cluster", F.col("cluster_id"))
+    rows = known.unionByName(others, allowMissingColumns=True)
+    return _told(rows, context)
+
+
+def newest_builds(frames: Frames) -> DataFrame:
+    """The builds that took in the newest snapshot of each cluster."""
+    return _newest(frames).select("_build").distinct()
+
+
+def _newest(frames: Frames) -> DataFrame:
+    good = (F.col("source") == LIVE) & F.col(GOOD).isNotNull()
+    return latest_snapshots(frames["snapshot"].where(good), ["subject"])
+
+
+def _told(rows: DataFrame, context: Context) -> DataFrame:
+    filled = {
+        "registered": F.coalesce("registered", F.lit(False)),
+        "status": _status(context),
+        "coverage": F.coalesce("coverage", F.create_map().cast(_MAP)),
+        "error": F.col("last_error"),
+        "brokers": F.expr("try_cast(brokers AS INT)"),
+    }
+    return rows.withColumns(filled).select(*TABLES["cluster"].names)
+
+
+def _status(context: Context) -> Column:
+    """What went wrong last counts more than how old the rest is."""
+    oldest = context.as_of - timedelta(hours=context.register.settings.stale_after_hours)
+    return (
+        F.when(F.col("failed"), "failed")
+        .when(F.col("captured_at").isNull(), "never")
+        .when(F.col("captured_at") < F.lit(oldest), "stale")
+        .when(F.col("complete"), "read")
+        .otherwise("partial")
+    )
+
+
+def _shown(good: DataFrame) -> DataFrame:
+    name = F.col("subject").alias("cluster")
+    return good.select(name, "snapshot", "captured_at", "coverage", "complete")
+
+
+def _brokers(snapshot_raw: DataFrame) -> DataFrame:
+    """cluster, snapshot, brokers, quota_callback: one row a snapshot."""
+    about = snapshot_raw.where((F.col("source") == LIVE) & (F.col("kind") == CLUSTER))
+    return about.groupBy(F.col("subject").alias("cluster"), "snapshot").agg(
+        F.max(F.col("attrs")["brokers"]).alias("brokers"),
+        F.max(F.col("attrs")["quota_callback"]).alias("quota_callback"),
+    )
+
+
+def _declared(like: DataFrame, context: Context) -> DataFrame:
+    """What fleet.hcl says. like: a frame of the session to make it in."""
+    rows = [
+        (c.name, c.cluster_id, c.env, c.region, c.owner, _list(c.super_users), c.allow_if_no_acl)
+        for c in context.register.clusters
+    ]
+    made = like.sparkSession.createDataFrame(rows, _DECLARED)
+    return made.withColumn("registered", F.lit(True))
+
+
+def _list(names: tuple[str, ...] | None) -> list[str] | None:
+    return None if names is None else list(names)
+
+
+def _mentioned(frames: Frames) -> DataFrame:
+    """cluster_id: each once. A run says at its begin which clusters it is about."""
+    told = frames["run"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
+    landed = frames["snapshot"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
+    both = told.unionByName(landed).where(F.col("cluster_id").isNotNull())
+    return both.distinct()
+
+
+def lineage(frames: Frames, context: Context) -> DataFrame:
+    """Every state of fleet.hcl whose lineage is known, and every one that has landed.
+
+    frames: snapshot, audit_raw. One row a lineage. A configuration that could not be read the last
+    time is not known, whatever was known before; a state is known as it was read last.
+    """
+    snapshot = frames["snapshot"]
+    tries = latest_snapshots(snapshot.where(F.col("source") == DESIRED), ["subject"])
+    states = snapshot.where((F.col("source") == STATE) & F.col(GOOD).isNotNull())
+    desired = tries.select(
+        F.col("subject").alias("lineage"),
+        F.col(GOOD).isNotNull().alias("desired_known"),
+        F.when(F.col(GOOD).isNotNull(), F.col("captured_at")).alias("desired_at"),
+        F.col("scopes").alias("desired_scopes"),
+        "error",
+    )
+    state = latest_snapshots(states, ["subject"]).select(
+        F.col("subject").alias("lineage"),
+        F.col("captured_at").alias("state_at"),
+        F.col("scopes").alias("state_scopes"),
+    )
+    named = [(s.lineage, s.name, s.owner) for s in context.register.states if s.lineage]
+    declared = snapshot.sparkSession.createDataFrame(named, _STATES)
+    logs = frames["audit_raw"].where(F.col("seq").isNotNull()).select("lineage").distinct()
+    landed = snapshot.where(F.col("source") != LIVE).select(F.col("subject").alias("lineage"))
+    rows = (
+        logs.union(landed)
+        .distinct()
+        .join(declared.dropDuplicates(["lineage"]), "lineage", how="full")
+        .join(desired, "lineage", how="left")
+        .join(state, "lineage", how="left")
+    )
+    filled = {
+        "desired_known": F.coalesce("desired_known", F.lit(False)),
+        "scopes": _both(F.col("desired_scopes"), F.col("state_scopes")),
+    }
+    return rows.withColumns(filled).select(*TABLES["lineage"].names)
+
+
+def _both(first: Column, second: Column) -> Column:
+    """One map of two that may be null; where both have a key, the second one's."""
+    empty = F.create_map().cast(_MAP)
+    one, two = F.coalesce(first, empty), F.coalesce(second, empty)
+    rest = F.map_filter(one, lambda key, _: ~F.map_contains_key(two, key))
+    return F.map_concat(rest, two)

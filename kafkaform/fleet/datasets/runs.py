@@ -1,0 +1,118 @@
+"""Runs, and whether the log that tells of them is whole."""
+
+from __future__ import annotations
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame, Window
+
+from ..landed.cluster_names import newest
+from ..landed.log_lines import claimed_seq
+from ..tables.dataset import Context, Frames
+from ..tables.definitions import TABLES
+
+GENESIS = "0" * 64
+"""What the first record says that it follows."""
+_OUTSIDE = ("state", "recover")
+"""Records that are also written without a run: edits of the state, and seals of torn appends."""
+_ERRORS = "steps array<struct<error:struct<code:string>>>"
+_BEGUN = (
+    *(("command", "command"), ("host", "host"), ("commit", "commit")),
+    ("kafkaform_version", "version"),
+)
+"""Member of a `run_begin` -> column."""
+_CHAIN = ("sound", "gap", "broken")
+"""The worst counts."""
+_SOUND, _GAP, _BROKEN = range(3)
+
+
+def run(frames: Frames, context: Context) -> DataFrame:
+    """frames: audit_raw. One row a run that began, planned, tried or ended something.
+
+    A run that was resumed under its own name has ended if it did so after its last begin. The
+    chain is broken where a record is not what was written, does not follow the one before it, or
+    has a rival for its place; where one is only missing, it has a gap.
+    """
+    raw = frames["audit_raw"].where(F.col("lineage").isNotNull())
+    records = raw.where(F.col("seq").isNotNull())
+    runs = records.groupBy("lineage", "run").agg(
+        F.min_by("actor", F.struct("seq", "hash")).alias("actor"),
+        F.min(_moment("time")).alias("started_at"),
+        F.max("seq").alias("last"),
+        F.max(F.when(F.col("kind") == "run_begin", F.col("seq"))).alias("begun"),
+        F.max(F.when(F.col("kind") == "run_end", F.col("seq"))).alias("ended"),
+        _of_last("run_end", F.col("time")).alias("end_time"),
+        _of_last("run_end", _member("complete")).alias("completeness"),
+        *(_of_last("run_begin", _member(name)).alias(alias) for name, alias in _BEGUN),
+        _of_last("run_begin", _scopes()).alias("scopes"),
+        F.max(~F.col("kind").isin(*_OUTSIDE)).alias("ran"),
+    )
+    over = F.col("ended") > F.coalesce("begun", F.lit(0))
+    ended = {
+        "ended_at": F.when(over, _moment("end_time")),
+        "complete": F.when(over, F.col("completeness") == "true"),
+    }
+    told = runs.where(F.col("ran")).withColumns(ended)
+    chains = _chains(raw).withColumnRenamed("seq", "last")
+    proven = told.join(chains, ["lineage", "last"], how="left")
+    found = proven.join(_refused(records), ["lineage", "run"], how="left")
+    counted = found.withColumn("refused", F.coalesce("refused", F.lit(0)).cast("int"))
+    return counted.select(*TABLES["run"].names)
+
+
+def _chains(raw: DataFrame) -> DataFrame:
+    """lineage, seq, chain: what the log is worth up to each record. One row a number."""
+    columns = ("lineage", "seq", "hash", "prev")
+    # Apart, since whole lines are most of the table and few of them are looked at.
+    bad = raw.where(F.col("seq").isNull()).withColumn("seq", claimed_seq())
+    claimed = raw.where(F.col("seq").isNotNull()).select(*columns).union(bad.select(*columns))
+    places = (
+        claimed.where(F.col("seq").isNotNull())
+        .groupBy("lineage", "seq")
+        .agg(
+            F.min("hash").alias("hash"),
+            F.max("hash").alias("_high"),
+            F.min("prev").alias("prev"),
+        )
+    )
+    in_order = Window.partitionBy("lineage").orderBy("seq")
+    before, follows = F.lag("seq", 1, 0).over(in_order), F.lag("hash").over(in_order)
+    expected = F.when(F.col("seq") == 1, F.lit(GENESIS)).otherwise(follows)
+    worth = (
+        F.when(F.col("hash").isNull() | (F.col("hash") != F.col("_high")), _BROKEN)
+        .when(F.col("seq") != before + 1, _GAP)
+        .when(~F.col("prev").eqNullSafe(expected), _BROKEN)
+        .otherwise(_SOUND)
+    )
+    judged = places.withColumn("worth", worth)
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    worst = F.max("worth").over(so_far)
+    name = F.element_at(F.array(*map(F.lit, _CHAIN)), worst + 1)
+    return judged.select("lineage", "seq", name.alias("chain"))
+
+
+def _of_last(kind: str, value: Column) -> Column:
+    """The value in the last record of this kind of a group. A copy without its body tells less
+    than the record itself."""
+    mine = F.col("kind") == kind
+    return F.max_by(F.when(mine, value), F.when(mine, F.struct("seq", "hash", F.length("body"))))
+
+
+def _member(name: str) -> Column:
+    return F.get_json_object("body", f"$.{name}")
+
+
+def _scopes() -> Column:
+    return F.from_json("body", "scopes map<string,string>")["scopes"]
+
+
+def _moment(name: str) -> Column:
+    return F.try_to_timestamp(F.col(name))
+
+
+def _refused(records: DataFrame) -> DataFrame:
+    """lineage, run, refused: how many steps dry runs refused. One row a run that had any."""
+    tried = records.where(F.col("kind") == "validate")
+    once = newest(tried, ["lineage", "seq", "hash"], F.desc(F.length("body")), F.asc("body"))
+    steps = F.from_json("body", _ERRORS)["steps"]
+    refused = F.size(F.filter(steps, lambda step: step["error"].isNotNull()))
+    return once.groupBy("lineage", "run").agg(F.sum(refused).alias("refused"))

@@ -1,0 +1,218 @@
+"""Which topics nobody seems to use: several signals, and a verdict only where they were watched.
+
+A candidate is no more than that. Readers that commit no offsets leave no trace in a snapshot, and
+so does a group that came and went between two of them and left its offsets as they were.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame
+
+from ...core.landing import TOPIC_USAGE
+from ..landed.register import Register
+from ..tables.dataset import Context, Frames
+from ..tables.definitions import TABLES
+from .owners import with_owner
+from .usage import COMPLETE, KEY, VISIBLE, watched
+
+_TOPIC, _ACL = "kafka_topic", "kafka_acl"
+_ACCESS = ("Read", "Write", "All")
+SIGNALS = ("written", "read", "empty", "granted", "aged")
+
+
+def build(frames: Frames, context: Context) -> DataFrame:
+    """`unused_topics` from `live`, `history`, `cluster`, `snapshot`, `snapshot_raw`, `desired`,
+    `recorded` and itself.
+
+    One row for each topic that is not Kafka's own. All is judged as of the newest snapshot of its
+    cluster. `in_use`: written or read within the grace days. `too_new`: it appeared within them.
+    `candidate`: neither written nor read, and both were watched all the time. All else is
+    `insufficient_evidence`. Emptiness, grants and age are told, and count for the confidence.
+    """
+    usage = watched(frames, context.build)
+    rows = (
+        _topics(frames, context.register)
+        .join(usage, list(KEY), "left")
+        .join(_past(frames["history"]), list(KEY), "left")
+        .join(_granted(frames["live"]), list(KEY), "left")
+    )
+    more = {"granted": _is_granted(context.register), "born": _born()}
+    judged = _signals(rows.withColumns(more), context.register.settings.grace_days)
+    found = judged.withColumn("verdict", _verdict()).withColumn("evidence", _evidence())
+    return found.select(*TABLES["unused_topics"].names)
+
+
+def _topics(frames: Frames, register: Register) -> DataFrame:
+    """KEY, owner, partitions, incarnation, what its log holds now, and what is known of the
+    cluster: as_of, coverage, allow_if_no_acl."""
+    live, attrs = frames["live"], F.col("attrs")
+    internal = F.col("key").startswith("__") | attrs["details.internal"].eqNullSafe("true")
+    topics = live.where((F.col("kind") == _TOPIC) & ~internal)
+    named = with_owner(topics, frames, register).select(
+        *("cluster", F.col("key").alias("topic"), "owner", "incarnation"),
+        attrs["partitions"].try_cast("int").alias("partitions"),
+    )
+    ends = [attrs[f"{side}_offsets_sum"].try_cast("bigint") for side in ("start", "end")]
+    logs = live.where(F.col("kind") == TOPIC_USAGE).select(
+        *("cluster", F.col("key").alias("topic")),
+        (ends[0] == ends[1]).alias("empty"),
+        attrs["bytes"].try_cast("bigint").alias("bytes"),
+    )
+    clusters = frames["cluster"].where(F.col("captured_at").isNotNull())
+    seen = clusters.select(
+        "cluster", F.col("captured_at").alias("as_of"), "coverage", "allow_if_no_acl"
+    )
+    return named.join(logs, list(KEY), "left").join(seen, ["cluster"], "inner")
+
+
+def _past(history: DataFrame) -> DataFrame:
+    """KEY and past: the beginnings of all that the topic has been."""
+    form = F.struct("incarnation", "valid_from", "seen_before")
+    rows = history.where(F.col("kind") == _TOPIC).groupBy("cluster", "key")
+    return rows.agg(F.collect_list(form).alias("past")).withColumnRenamed("key", "topic")
+
+
+def _born() -> Column:
+    """at: when the topic that is there now was first shown; before: a time at which it certainly
+    was not there, null: none is known."""
+    mine = F.filter("past", lambda form: form["incarnation"].eqNullSafe(F.col("incarnation")))
+    begins = F.transform(mine, _begin)
+    return F.array_min(begins)
+
+
+def _begin(form: Column) -> Column:
+    return F.struct(form["valid_from"].alias("at"), form["seen_before"].alias("before"))
+
+
+# -- grants
+
+
+def _granted(live: DataFrame) -> DataFrame:
+    """KEY and principals: who may read or write the topic by an ACL that allows it, an empty array
+    if all ACLs of the topic are about something else; no row: there is no ACL of the topic. What
+    is denied is not looked at."""
+    names = live.where(F.col("kind") == _TOPIC).select("cluster", F.col("key").alias("topic"))
+    patterns = _patterns(live)
+    everybody = F.array_distinct(F.flatten(F.collect_list("principals")))
+    found = _covering(names, patterns).join(patterns, ["cluster", "pattern", "name"], "inner")
+    return found.groupBy(*KEY).agg(everybody.alias("principals"))
+
+
+def _patterns(live: DataFrame) -> DataFrame:
+    """cluster, pattern, name, principals: each pattern once, since many ACLs share one."""
+    attrs = F.col("attrs")
+    acls = live.where((F.col("kind") == _ACL) & (attrs["resource_type"] == "Topic"))
+    allows = (attrs["acl_permission_type"] == "Allow") & attrs["acl_operation"].isin(*_ACCESS)
+    return acls.groupBy(
+        "cluster",
+        attrs["resource_pattern_type_filter"].alias("pattern"),
+        attrs["resource_name"].alias("name"),
+    ).agg(F.collect_set(F.when(allows, attrs["acl_principal"])).alias("principals"))
+
+
+def _covering(names: DataFrame, patterns: DataFrame) -> DataFrame:
+    """KEY, pattern, name: each pattern that would cover the topic, if it were there. Names are cut
+    at those lengths alone that some prefix of their cluster has."""
+    size = F.when(F.col("pattern") == "Prefixed", F.length("name"))
+    lengths = patterns.groupBy("cluster").agg(F.collect_set(size).alias("lengths"))
+    topic = F.col("topic")
+    fitting = F.filter("lengths", lambda length: length <= F.length(topic))
+    prefixes = F.transform(fitting, lambda n: _pattern("Prefixed", F.left(topic, n)))
+    literals = F.array(_pattern("Literal", topic), _pattern("Literal", F.lit("*")))
+    there = names.join(lengths, ["cluster"], "inner")
+    return there.select(*KEY, F.inline(F.concat(literals, prefixes)))
+
+
+def _pattern(kind: str, name: Column) -> Column:
+    return F.struct(F.lit(kind).alias("pattern"), name.alias("name"))
+
+
+def _is_granted(register: Register) -> Column:
+    """Null: not all ACLs are known, or what holds without any."""
+    own = {owner.name: list(owner.principals) for owner in register.owners}
+    known = F.from_json(F.lit(json.dumps(own)), "map<string,array<string>>")
+    mine = F.coalesce(F.try_element_at(known, F.col("owner")), F.array().cast("array<string>"))
+    others = F.size(F.array_except("principals", mine)) > 0
+    told = F.when(F.col("principals").isNull(), F.col("allow_if_no_acl")).otherwise(others)
+    how = F.try_element_at("coverage", F.lit(_ACL))
+    return F.when(how == COMPLETE, told).when((how == VISIBLE) & others, F.lit(True))
+
+
+# -- verdict
+
+
+def _signals(rows: DataFrame, grace_days: int) -> DataFrame:
+    """The rows with SIGNALS, each null if it cannot be judged, and what follows from them."""
+    since = F.col("as_of") - F.make_dt_interval(F.lit(grace_days))
+    idle = [
+        F.when(F.col(last) > since, F.lit(True)).when(
+            (F.col(first) <= since) & (F.col(newest) == F.col("as_of")), F.lit(False)
+        )
+        for last, first, newest in (
+            ("written_at", "offsets_since", "offsets_at"),
+            ("read_at", "groups_since", "groups_at"),
+        )
+    ]
+    appeared = F.col("born.before").isNotNull()
+    old = F.col("born.at") <= since
+    return (
+        rows.withColumn("written", idle[0])
+        .withColumn("read", idle[1])
+        .withColumn("empty", F.when(F.col("offsets_at") == F.col("as_of"), F.col("empty")))
+        .withColumn("aged", F.when(old | appeared, old))
+        .withColumns({"idle_since": _idle_since(), "confidence": _confidence()})
+    )
+
+
+def _idle_since() -> Column:
+    active = F.greatest("written_at", "read_at")
+    return F.coalesce(active, F.greatest("offsets_since", "groups_since"))
+
+
+def _confidence() -> Column:
+    judged = [F.when(F.col(name).isNotNull(), 1).otherwise(0) for name in SIGNALS]
+    return F.round(sum(judged, F.lit(0)) / F.lit(float(len(SIGNALS))), 2)
+
+
+def _verdict() -> Column:
+    used = F.col("written") | F.col("read")
+    return (
+        F.when(used, "in_use")
+        .when(~F.col("aged"), "too_new")
+        .when(used.isNull(), "insufficient_evidence")
+        .otherwise("candidate")
+    )
+
+
+def _evidence() -> Column:
+    """What is known of each signal, in words."""
+    return F.array(
+        _told("written", "written", "nothing written", "written_at", "offsets_since"),
+        _told("read", "read", "nothing read", "read_at", "groups_since"),
+        F.when(F.col("empty"), "empty")
+        .when(~F.col("empty"), "holds records")
+        .otherwise("whether it is empty is not known"),
+        F.when(F.col("granted"), "others than its owner may read or write it")
+        .when(~F.col("granted"), "nobody but its owner may read or write it")
+        .otherwise("who may read or write it is not known"),
+        F.when(F.col("born.at").isNull(), "its age is not known")
+        .when(F.col("born.before").isNull(), F.concat(F.lit("first seen on "), _day("born.at")))
+        .otherwise(F.concat(F.lit("appeared on "), _day("born.at"))),
+    )
+
+
+def _told(signal: str, yes: str, no: str, last: str, first: str) -> Column:
+    """`no` holds from the last sign on, or as long as anybody has looked."""
+    return (
+        F.when(F.col(signal), F.concat(F.lit(f"{yes}, as shown on "), _day(last)))
+        .when(~F.col(signal), F.concat(F.lit(f"{no} since "), _day(F.greatest(last, first))))
+        .when(F.col(first).isNotNull(), F.concat(F.lit(f"{yes}: watched since "), _day(first)))
+        .otherwise(f"whether it was {yes} is not known")
+    )
+
+
+def _day(time: Column | str) -> Column:
+    return F.date_format(time, "yyyy-MM-dd")

@@ -1,0 +1,195 @@
+"""When topics were last written and read, as far as snapshots show it.
+
+Each build goes on from where the one before stopped (STATE), over the snapshots that landed since:
+old ones are never read again, and one that lands late adds nothing. End offsets only ever grow, so
+two looks tell of any write between them. What a group has committed goes away some time after the
+group has: a topic counts as unread only while looks at the groups are close enough for that.
+"""
+
+from __future__ import annotations
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column, DataFrame, Window
+
+from ...core.landing import GROUP_USAGE, LIVE, TOPIC_USAGE
+from ..landed.cluster_names import GOOD
+from ..tables.dataset import Frames
+
+OFFSETS = ("end_offset", "written_at", "offsets_since", "offsets_at")
+GROUPS = ("committed", "read_at", "groups_since", "groups_at")
+STATE = (*OFFSETS, *GROUPS)
+"""Columns of `unused_topics`: what the next build must know."""
+KEY = ("cluster", "topic")
+MOST_DAYS_BETWEEN_LOOKS = 7
+"""Kafka's default for how long the offsets of an empty group stay (offsets.retention.minutes)."""
+COMPLETE, VISIBLE = "complete", "visible_only"
+
+
+def watched(frames: Frames, build: str) -> DataFrame:
+    """One row for each topic that any snapshot so far has shown the use of: KEY and STATE.
+
+    Frames: live, cluster, snapshot, snapshot_raw, and unused_topics of the build before; build:
+    whose snapshots are new.
+    """
+    before = frames["unused_topics"].select(*KEY, *STATE)
+    looks = _looks(frames, build, before)
+    offsets = _written(_offsets(frames, build), before)
+    groups = _read(_groups(frames, build), looks, before)
+    rows = offsets.join(groups, list(KEY), "full").join(looks, ["cluster"], "left")
+    none = F.create_map().cast("map<string,bigint>")
+    committed = F.when(F.col("groups_at").isNotNull(), F.coalesce("committed", none))
+    return rows.withColumn("committed", committed).select(*KEY, *STATE)
+
+
+def _seen(frames: Frames, build: str, kind: str) -> DataFrame:
+    """cluster, key, attrs, at: rows of this kind in new snapshots and in `live`. The newest
+    snapshot may be in both; a build of other tables alone may have taken it in."""
+    raw, live = frames["snapshot_raw"], frames["live"]
+    new = (F.col("_build") == build) & (F.col("source") == LIVE) & (F.col("kind") == kind)
+    columns = ("key", "attrs", F.col("captured_at").alias("at"))
+    rows = raw.where(new).select(F.col("subject").alias("cluster"), *columns)
+    return rows.unionByName(live.where(F.col("kind") == kind).select("cluster", *columns))
+
+
+# -- writes
+
+
+def _offsets(frames: Frames, build: str) -> DataFrame:
+    """KEY, at (of the snapshot), end_offset: a row for each look at a topic, some of them twice."""
+    end = F.col("attrs")["end_offsets_sum"].try_cast("bigint")
+    rows = _seen(frames, build, TOPIC_USAGE).select(
+        "cluster", F.col("key").alias("topic"), "at", end.alias("end_offset")
+    )
+    return rows.where(F.col("end_offset").isNotNull())
+
+
+def _written(looks: DataFrame, before: DataFrame) -> DataFrame:
+    """KEY and OFFSETS."""
+    known = before.where(F.col("offsets_at").isNotNull()).select(
+        *KEY, F.col("offsets_at").alias("at"), "end_offset", "written_at", "offsets_since"
+    )
+    rows = looks.unionByName(known, allowMissingColumns=True)
+    of_topic = Window.partitionBy(*KEY)
+    old = F.col("offsets_since").isNotNull()
+    until = F.max(F.when(old, F.col("at"))).over(of_topic)
+    later = rows.withColumn("until", until).where(old | _is_after("at", "until"))
+    last = F.lag("end_offset").over(of_topic.orderBy("at", "end_offset"))
+    moved = later.withColumn("moved", F.when(F.col("end_offset") != last, F.col("at")))
+    return moved.groupBy(*KEY).agg(
+        F.max(F.struct("at", "end_offset")).getField("end_offset").alias("end_offset"),
+        F.max(F.coalesce("moved", "written_at")).alias("written_at"),
+        F.min(F.coalesce("offsets_since", "at")).alias("offsets_since"),
+        F.max("at").alias("offsets_at"),
+    )
+
+
+def _is_after(at: str, until: str) -> Column:
+    return F.col(until).isNull() | (F.col(at) > F.col(until))
+
+
+# -- looks at groups
+
+
+def _looks(frames: Frames, build: str, before: DataFrame) -> DataFrame:
+    """One row for each cluster whose groups were ever looked at: cluster, old_at (the look that
+    stands for all that the build before knew, null: there was none), times (of that look and of
+    all later ones, in order), groups_at (the last of them), groups_since (up to there each look
+    is complete and not too far from the one before it; null: the last one is not complete)."""
+    newest = frames["cluster"].select("cluster", F.col("captured_at").alias("newest"))
+    metas = frames["snapshot"].where((F.col("source") == LIVE) & F.col(GOOD).isNotNull())
+    named = metas.select(F.col("subject").alias("cluster"), "_build", "captured_at", "coverage")
+    wanted = (F.col("_build") == build) | (F.col("captured_at") == F.col("newest"))
+    how = F.try_element_at("coverage", F.lit(GROUP_USAGE))
+    look = F.struct(F.col("captured_at").alias("at"), (how == COMPLETE).alias("whole"))
+    new = (
+        named.join(newest, ["cluster"], "left")
+        .where(wanted & how.isin(COMPLETE, VISIBLE))
+        .select("cluster", look.alias("look"))
+    )
+    old = F.struct(F.col("groups_at").alias("at"), F.col("groups_since").alias("since"))
+    known = before.where(F.col("groups_at").isNotNull()).select("cluster", old.alias("old"))
+    both = new.unionByName(known, allowMissingColumns=True).groupBy("cluster")
+    # All topics of a cluster know of the same last look.
+    return _folded(both.agg(F.max("old").alias("old"), F.collect_set("look").alias("looks")))
+
+
+def _folded(rows: DataFrame) -> DataFrame:
+    old_at = F.col("old.at")
+    later = F.filter("looks", lambda look: old_at.isNull() | (look["at"] > old_at))
+    begin = F.struct(old_at.alias("at"), F.col("old.since").alias("since"))
+    sorted_ = rows.withColumn("later", F.array_sort(later))
+    folded = sorted_.withColumn("last", F.aggregate("later", begin, _next))
+    times = F.array_compact(F.concat(F.array(old_at), F.col("later.at")))
+    return folded.select(
+        *("cluster", old_at.alias("old_at"), times.alias("times")),
+        F.col("last.at").alias("groups_at"),
+        F.col("last.since").alias("groups_since"),
+    )
+
+
+def _next(last: Column, look: Column) -> Column:
+    """What holds after this look. last: at and since, as they held before it."""
+    near = look["at"] <= last["at"] + F.make_dt_interval(F.lit(MOST_DAYS_BETWEEN_LOOKS))
+    since = F.when(near & last["since"].isNotNull(), last["since"]).otherwise(look["at"])
+    return F.struct(look["at"].alias("at"), F.when(look["whole"], since).alias("since"))
+
+
+# -- reads
+
+
+def _groups(frames: Frames, build: str) -> DataFrame:
+    """KEY, at, group, committed, members: some rows twice. A group's name may have spaces in it,
+    a topic's not."""
+    key, attrs = F.col("key"), F.col("attrs")
+    topic = F.substring_index(key, " ", -1)
+    return _seen(frames, build, GROUP_USAGE).select(
+        *("cluster", topic.alias("topic"), "at"),
+        F.left(key, F.length(key) - F.length(topic) - 1).alias("group"),
+        attrs["committed_sum"].try_cast("bigint").alias("committed"),
+        attrs["members"].try_cast("bigint").alias("members"),
+    )
+
+
+def _read(rows: DataFrame, looks: DataFrame, before: DataFrame) -> DataFrame:
+    """KEY, committed and read_at. A topic is read by a group that has members, by one that has
+    moved its offsets since the look before, and by one that was not there then."""
+    known = before.where(F.col("groups_at").isNotNull()).select(
+        *(*KEY, F.col("groups_at").alias("at"), "read_at", F.lit(True).alias("old")),
+        F.explode_outer("committed").alias("group", "committed"),
+    )
+    placed = (
+        rows.unionByName(known, allowMissingColumns=True)
+        .join(looks.select("cluster", "old_at", "times"), ["cluster"], "inner")
+        .where(F.col("old") | _is_after("at", "old_at"))
+        .withColumn("n", F.array_position("times", F.col("at")))
+        .where(F.col("n") > 0)
+    )
+    judged = placed.withColumn("moved", F.when(_active(), F.col("at")))
+    now = F.when(_is_last() & F.col("group").isNotNull(), F.struct("group", "committed"))
+    told = judged.groupBy(*KEY).agg(
+        F.collect_set(now).alias("now"), F.max(F.coalesce("moved", "read_at")).alias("read_at")
+    )
+    return told.select(*KEY, _by_group().alias("committed"), "read_at")
+
+
+def _by_group() -> Column:
+    """As a map. Two snapshots may have ended at the same time: then the larger number counts."""
+    groups = F.array_sort(F.array_distinct("now.group"))
+    return F.map_from_arrays(groups, F.transform(groups, _most))
+
+
+def _most(group: Column) -> Column:
+    return F.array_max(F.filter("now", lambda one: one["group"] == group))["committed"]
+
+
+def _is_last() -> Column:
+    return F.col("n") == F.size("times")
+
+
+def _active() -> Column:
+    of_topic = Window.partitionBy(*KEY).orderBy("group", "n", "committed")
+    n = F.col("n")
+    there = F.lag("group").over(of_topic).eqNullSafe(F.col("group"))
+    just_before = there & (F.lag("n").over(of_topic) >= n - 1)
+    same = just_before & F.lag("committed").over(of_topic).eqNullSafe(F.col("committed"))
+    return (F.col("members") > 0) | ((n > 1) & ~F.coalesce(same, F.lit(False)))

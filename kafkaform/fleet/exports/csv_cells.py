@@ -1,0 +1,125 @@
+"""Cells of CSV that no spreadsheet runs, one by one or a batch of Arrow at a time.
+
+Both ways give the same text. A batch goes column by column: Arrow finds the texts that may need a
+change, which are few, and leaves these to Python.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+from ...core.canonical import dumps
+from ...core.foreign import inline, spreadsheet_safe
+from ..access.operation_bits import MASKS, words
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SUSPECT = r"""^[ "']*[=+\-@|%]|[^\x20-\x7e]|##"""
+"""What has nothing of this stays as it is in a cell (RE2)."""
+_QUOTED = r"""[^\x20-\x7e]|["\\]|##"""
+"""What has nothing of this stays as it is in JSON, within a cell."""
+_SECOND = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def text(value: object) -> str:
+    """One value on one line: times in UTC, collections as canonical JSON, nothing for null."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        return utc(value)
+    if isinstance(value, list | tuple | dict):
+        return dumps(jsonable(value))
+    return inline(str(value))
+
+
+def utc(time: datetime) -> str:
+    """RFC 3339 with Z, to the second; a time without a zone is UTC."""
+    aware = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    return aware.strftime(_SECOND)
+
+
+def jsonable(value: Any) -> Any:
+    """The same in JSON's types; what is not a number becomes null."""
+    if isinstance(value, Mapping):
+        return {str(name): jsonable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    if isinstance(value, datetime):
+        return utc(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def cell(value: object) -> str:
+    """One value. Text that a spreadsheet would run as a formula gets an apostrophe before it;
+    numbers stay as they are."""
+    return text(value) if isinstance(value, int | float) else spreadsheet_safe(text(value))
+
+
+def masked(column: str, value: Any) -> Any:
+    """A mask as the operations that it stands for, by the name of its column; else the value."""
+    return ", ".join(words(value)) if column in MASKS and isinstance(value, int) else value
+
+
+def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    """The batch as rows for a CSV writer: text, numbers that it writes as `cell` would, or None."""
+    columns = zip(batch.schema.names, batch.columns, strict=True)
+    return zip(*(_column(name, column) for name, column in columns), strict=True)
+
+
+def _column(name: str, column: pa.Array) -> list[Any]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind, types = column.type, pa.types
+    if name in MASKS:
+        known = {value: masked(name, value) for value in pc.unique(column).to_pylist()}
+        return [known[value] for value in column.to_pylist()]
+    if types.is_string(kind) or types.is_string_view(kind):
+        return _texts(column.cast(pa.string()))
+    if types.is_list(kind) and types.is_string_view(kind.value_type):
+        return _lists(column.cast(pa.list_(pa.string())))
+    if types.is_timestamp(kind):
+        # In whole seconds, else %S has decimals.
+        column = pc.strftime(column.cast(pa.timestamp("s", "UTC"), safe=False), _SECOND)
+    elif types.is_boolean(kind) or types.is_date32(kind):
+        column = column.cast(pa.string())
+    elif not (types.is_integer(kind) or types.is_floating(kind)):
+        return [cell(value) for value in column.to_pylist(maps_as_pydicts="lossy")]
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _texts(column: pa.StringArray) -> list[str | None]:
+    import pyarrow.compute as pc
+
+    values: list[str | None] = column.to_pylist()
+    suspect = pc.fill_null(pc.match_substring_regex(column, _SUSPECT), False)
+    for place in pc.indices_nonzero(suspect).to_pylist():
+        values[place] = cell(values[place])
+    return values
+
+
+def _lists(column: pa.ListArray) -> list[str | None]:
+    """Lists of texts as JSON."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = column.flatten()
+    bad = pc.or_kleene(pc.match_substring_regex(texts, _QUOTED), pc.is_null(texts))
+    if pc.any(bad).as_py():
+        return [cell(value) for value in column.to_pylist()]
+    inside = pc.binary_join(column, pa.scalar('","'))
+    joined = pc.binary_join_element_wise('["', inside, '"]', "")
+    empty = pc.equal(pc.list_value_length(column), 0)
+    values: list[str | None] = pc.if_else(empty, "[]", joined).to_pylist()
+    return values

@@ -1,0 +1,156 @@
+"""Rows for people and for other programs: aligned text, JSON, and CSV that no spreadsheet runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from ...core.canonical import dumps
+from ...core.dataclass import dataclass
+from ...core.foreign import log_safe
+from ...core.storage import refusal
+from ..access.operation_bits import MASKS
+from ..tables.definitions import GOLD, SCHEMA_VERSION, TABLES
+from ..tables.reader import Gold, plain
+from .csv_cells import cell, masked, rows_of
+from .csv_cells import jsonable as jsonable
+from .csv_cells import text as text
+from .csv_cells import utc as utc
+
+NOTHING = "-"
+INTERNAL: Mapping[str, frozenset[str]] = {
+    "unused_topics": frozenset(
+        ("end_offset", "written_at", "offsets_since", "offsets_at")
+        + ("committed", "read_at", "groups_since", "groups_at")
+    ),
+}
+"""Table -> columns from which the next build goes on, and nobody else reads."""
+Mask = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+"""(table, row) -> the row as it may be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """names: of the columns; rows: as many values each."""
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+
+def as_table(sheet: Sheet) -> str:
+    """Columns two spaces apart, numbers flush right, `-` for null, masks in words; a last line
+    counts."""
+    rows = [tuple(map(masked, sheet.names, row)) for row in sheet.rows]
+    cells = [[text(v) or NOTHING for v in row] for row in (sheet.names, *rows)]
+    columns = list(zip(*cells, strict=True))
+    widths = [max(map(_width, column)) for column in columns]
+    right = [_numbers(values) for values in zip(*rows, strict=True)] or [False] * len(widths)
+    lines = ("  ".join(map(_padded, row, widths, right)).rstrip() for row in cells)
+    count = len(sheet.rows)
+    return "\n".join((*lines, f"({count:,} {'row' if count == 1 else 'rows'})")) + "\n"
+
+
+def _padded(cell: str, width: int, flush: bool) -> str:
+    blanks = " " * (width - _width(cell))
+    return blanks + cell if flush else cell + blanks
+
+
+def _width(cell: str) -> int:
+    """How many columns of a terminal the text takes."""
+    if cell.isascii():
+        return len(cell)
+    from rich.cells import cell_len  # a table of all wide characters
+
+    return cell_len(cell)
+
+
+def _numbers(values: Iterable[object]) -> bool:
+    """Whether a column holds nothing but numbers."""
+    known = [value for value in values if value is not None]
+    return bool(known) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in known
+    )
+
+
+def as_json(sheet: Sheet) -> str:
+    """`{"schema_version", "columns", "rows": [{…}]}` on one line."""
+    rows = [dict(zip(sheet.names, row, strict=True)) for row in sheet.rows]
+    data = {"schema_version": SCHEMA_VERSION, "columns": sheet.names, "rows": rows}
+    return log_safe(dumps(jsonable(data))) + "\n"
+
+
+def as_csv(sheet: Sheet) -> str:
+    """RFC 4180 with a header, each cell as `cells.cell`."""
+    target = io.StringIO()
+    write_rows(target, sheet.names, sheet.rows)
+    return target.getvalue()
+
+
+def write_rows(file: IO[str], names: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """The same, row by row."""
+    writer = csv.writer(file, lineterminator="\r\n")
+    writer.writerow(names)
+    writer.writerows([cell(value) for value in row] for row in rows)
+
+
+FORMATS: Mapping[str, Callable[[Sheet], str]] = {
+    "table": as_table,
+    "json": as_json,
+    "csv": as_csv,
+}
+
+
+def csv_name(stem: str, table: str) -> str:
+    """What the file of one table is called."""
+    return f"{stem}-{table}.csv"
+
+
+def write_csv(gold: Gold, folder: Path, stem: str, mask: Mask | None = None) -> tuple[Path, ...]:
+    """Every gold table of the build as `<stem>-<table>.csv`, ordered by its key. A file is there
+    whole or not at all. mask: applied to each row.
+
+    Raises StorageError.
+    """
+    tables = [name for name in GOLD if gold.has(name)]
+    paths = tuple(folder / csv_name(stem, name) for name in tables)
+    for name, path in zip(tables, paths, strict=True):
+        with whole(path, "cannot write the report's tables") as half:
+            _write_table(gold, name, half, mask)
+    return paths
+
+
+@contextmanager
+def whole(path: Path, task: str) -> Iterator[Path]:
+    """A place for a file or folder that then is there whole or not at all. Raises StorageError."""
+    half = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield half
+        half.replace(path)
+    except OSError as error:
+        raise refusal(task, path, error) from None
+    finally:
+        if half.is_dir():
+            shutil.rmtree(half)
+        half.unlink(missing_ok=True)
+
+
+def _write_table(gold: Gold, name: str, path: Path, mask: Mask | None) -> None:
+    table = TABLES[name]
+    names = [column for column in table.names if column not in INTERNAL.get(name, ())]
+    columns = ", ".join(f'"{column}"' for column in names)
+    order = ", ".join(f'"{column}"' for column in table.key)
+    with path.open("x", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\r\n")
+        writer.writerow([MASKS.get(column, column) for column in names])
+        for batch in gold.batches(f"select {columns} from {name} order by {order}"):
+            if mask:
+                shown = (mask(name, row) for row in plain(batch))
+                writer.writerows([cell(masked(c, row[c])) for c in names] for row in shown)
+            else:
+                writer.writerows(rows_of(batch))

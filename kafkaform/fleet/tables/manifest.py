@@ -1,0 +1,211 @@
+"""Which builds there are, and at which version each has each table.
+
+    builds/<build>.json       what a build made, written when all of it is there
+    builds/<build>.inputs.gz  the landing files that it knows, a line each
+    builds/current            the name of the build that readers read
+    builds/unfinished         the names of builds that died while they wrote tables, a line each,
+                              and of the one that writes them now
+
+A table alone can be changed as a whole; a build changes many. So readers take the versions of one
+manifest, and a build that died has changed nothing that anybody reads.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+
+from ...core.dataclass import dataclass
+from ...core.errors import StorageError
+from ...core.nouns import Misfit, from_data, parse
+from ...core.objects import Changed, Exists, Objects
+from ...core.value import FrozenMap
+from .definitions import SCHEMA_VERSION
+
+FOLDER = "builds"
+CURRENT, UNFINISHED = f"{FOLDER}/current", f"{FOLDER}/unfinished"
+ALL = None
+"""Instead of names of clusters: each of them."""
+Clusters = frozenset[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One table of a build. version: Delta's; seconds: that it took, 0 if it was left as it was."""
+
+    version: int
+    rows: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """started, ended, as_of: RFC 3339; fingerprint: SHA-256 of all inputs; code: the version of
+    kafkaform; owed: table -> clusters of which it does not know the newest yet, because a build
+    was asked to leave it out."""
+
+    build: str
+    tables: Mapping[str, Written]
+    started: str
+    ended: str
+    as_of: str
+    fingerprint: str
+    code: str
+    owed: Mapping[str, Clusters]
+    schema_version: int = SCHEMA_VERSION
+
+
+def current(objects: Objects) -> Manifest | None:
+    """The build that readers read; None: there is none yet.
+
+    Raises StorageError: it cannot be read, or a later version wrote it.
+    """
+    pointer = objects.read(CURRENT)
+    return load(objects, _text(objects, CURRENT, pointer.data).strip()) if pointer else None
+
+
+def load(objects: Objects, build: str) -> Manifest:
+    """Raises StorageError."""
+    found = objects.read(_key(build))
+    if found is None:
+        raise StorageError(
+            f"{objects.location}: the build {build} has no manifest",
+            "Restore the folder `builds` from a backup, or remove it and run `fleet run` again.",
+        )
+    try:
+        return _decoded(found.data, objects.location, build)
+    except Misfit as error:
+        raise _damaged(objects, _key(build), str(error)) from None
+
+
+def _decoded(data: bytes, location: str, build: str) -> Manifest:
+    members = parse(data)
+    version = members.get("schema_version") if isinstance(members, FrozenMap) else None
+    if type(version) is int and version > SCHEMA_VERSION:
+        raise StorageError(
+            f"{location}: the build {build} has tables of version "
+            f"{version}; this kafkaform knows up to {SCHEMA_VERSION}",
+            "Use the version of kafkaform that wrote it, or a later one.",
+        )
+    manifest = from_data(Manifest, members)
+    if manifest.build != build:
+        raise Misfit(f"is not {build}").within("build")
+    return manifest
+
+
+def _damaged(objects: Objects, key: str, why: str) -> StorageError:
+    return StorageError(
+        f"{objects.location}/{key} cannot be used: {why}",
+        "Restore the folder `builds` from a backup, or remove it and run `fleet run` again.",
+    )
+
+
+def publish(objects: Objects, manifest: Manifest, inputs: Iterable[str]) -> None:
+    """Make this build the current one. inputs: landing files that are in it."""
+    listed = gzip.compress("\n".join(sorted(inputs)).encode(), mtime=0)
+    _put(objects, _inputs(manifest.build), listed)
+    _put(objects, _key(manifest.build), encode(manifest))
+    _put(objects, CURRENT, manifest.build.encode())
+
+
+def encode(manifest: Manifest) -> bytes:
+    members = {name: getattr(manifest, name) for name in Manifest.__match_args__}
+    members["tables"] = {
+        name: {"version": w.version, "rows": w.rows, "seconds": w.seconds}
+        for name, w in manifest.tables.items()
+    }
+    members["owed"] = {
+        name: ALL if c is None else sorted(c) for name, c in sorted(manifest.owed.items())
+    }
+    return json.dumps(members, indent=1).encode()
+
+
+def known(objects: Objects, build: str) -> frozenset[str]:
+    """The landing files that are in this build."""
+    found = objects.read(_inputs(build))
+    if found is None:
+        raise StorageError(
+            f"{objects.location}: the list of inputs of build {build} is missing",
+            "Restore the folder `builds` from a backup, or remove it and run `fleet run` again.",
+        )
+    try:
+        data = gzip.decompress(found.data)
+    except (OSError, EOFError, zlib.error):
+        raise _damaged(objects, _inputs(build), "it is not a gzip file, or not all of it") from None
+    return frozenset(_text(objects, _inputs(build), data).splitlines())
+
+
+def died(objects: Objects, current: str | None) -> tuple[str, ...]:
+    """The builds that wrote tables after the current one and ended before they were published, the
+    oldest first."""
+    names = _unfinished(objects)
+    return names[names.index(current) + 1 :] if current in names else names
+
+
+def begin(objects: Objects, build: str) -> bool:
+    """Note that tables are about to be written. True: an earlier build died while it did so."""
+    names = _unfinished(objects)
+    noted = (*(name for name in names if name != build), build)
+    _put(objects, UNFINISHED, "\n".join(noted).encode())
+    return bool(names)
+
+
+def end(objects: Objects) -> None:
+    objects.delete(UNFINISHED)
+
+
+def builds(objects: Objects) -> tuple[Manifest, ...]:
+    """All builds, the oldest first."""
+    names = (entry.key for entry in objects.names(f"{FOLDER}/"))
+    found = (
+        load(objects, name.removeprefix(f"{FOLDER}/").removesuffix(".json"))
+        for name in names
+        if name.endswith(".json")
+    )
+    return tuple(sorted(found, key=lambda manifest: (manifest.started, manifest.build)))
+
+
+def forget(objects: Objects, build: str) -> None:
+    """Remove what is known of a build. Its tables' versions stay until they are vacuumed."""
+    objects.delete(_key(build))
+    objects.delete(_inputs(build))
+
+
+def _unfinished(objects: Objects) -> tuple[str, ...]:
+    found = objects.read(UNFINISHED)
+    return tuple(_text(objects, UNFINISHED, found.data).split()) if found else ()
+
+
+def _text(objects: Objects, key: str, data: bytes) -> str:
+    """Raises StorageError for what is no text."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise _damaged(objects, key, "it is not UTF-8 text") from None
+
+
+def _key(build: str) -> str:
+    return f"{FOLDER}/{build}.json"
+
+
+def _inputs(build: str) -> str:
+    return f"{FOLDER}/{build}.inputs.gz"
+
+
+def _put(objects: Objects, key: str, data: bytes) -> None:
+    """Whatever stood there. Raises StorageError: somebody else writes at the same time."""
+    found = objects.read(key)
+    if found is not None and found.data == data:
+        return
+    try:
+        if found is None:
+            objects.create(key, data)
+        else:
+            objects.replace(key, data, found.version)
+    except (Exists, Changed) as error:
+        raise StorageError(
+            f"{objects.location}/{key}: somebody else has written it meanwhile",
+            "Only one `fleet run` at a time may write a root; run it again.",
+        ) from error

@@ -1,0 +1,58 @@
+"""The tables' columns as Spark's types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from pyspark.sql import types as t
+
+from .definitions import TABLES, Table
+
+_SIMPLE: dict[str, type[t.DataType]] = {
+    "string": t.StringType,
+    "boolean": t.BooleanType,
+    "int": t.IntegerType,
+    "bigint": t.LongType,
+    "double": t.DoubleType,
+    "date": t.DateType,
+    "timestamp": t.TimestampType,
+}
+
+
+@cache
+def schema(table: str) -> t.StructType:
+    """Of a table in TABLES, with what is never null."""
+    return _struct(TABLES[table])
+
+
+def _struct(table: Table) -> t.StructType:
+    return t.StructType(
+        [t.StructField(c.name, data_type(c.type), not c.required) for c in table.columns]
+    )
+
+
+def data_type(text: str) -> t.DataType:
+    """`array<struct<a:string,b:bigint>>` -> Spark's type. Spark itself reads such a text only
+    within a session. Raises KeyError: there is no such type."""
+    head, _, rest = text.partition("<")
+    inside = tuple(_parts(rest.removesuffix(">")))
+    if head == "array":
+        return t.ArrayType(data_type(inside[0]))
+    if head == "map":
+        return t.MapType(data_type(inside[0]), data_type(inside[1]))
+    if head == "struct":
+        pairs = (part.split(":", 1) for part in inside)
+        return t.StructType([t.StructField(name, data_type(kind)) for name, kind in pairs])
+    return _SIMPLE[head]()
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Split at the commas that are in no brackets."""
+    depth = start = 0
+    for at, sign in enumerate(text):
+        depth += (sign == "<") - (sign == ">")
+        if sign == "," and not depth:
+            yield text[start:at]
+            start = at + 1
+    yield text[start:]
