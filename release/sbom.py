@@ -11,8 +11,8 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from kafkaform.cli.fleetjars import DELTA
 from kafkaform.sandbox.jars import Jar, pinned
+from kafkaform.workflow.fleet.jars import DELTA
 
 from .lock import project, read_lock
 

@@ -25,9 +25,6 @@ from typing import Any, cast
 
 import pytest
 
-from kafkaform.cli import planning
-from kafkaform.cli.configuration import Inputs, read_configuration
-from kafkaform.cli.workspace import Workspace
 from kafkaform.core.canonical import dumps
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.errors import ConfigurationError, KafkaformError, exit_code
@@ -40,6 +37,9 @@ from kafkaform.render.diagnostics import render_diagnostics
 from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.markdown import markdown
+from kafkaform.workflow import planning
+from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
+from kafkaform.workflow.workspace import Workspace
 from kafkaform_kafka.kinds.acl.resource_type import KIND as ACLS
 from kafkaform_kafka.kinds.acl.resource_type import acl_of_key
 from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTAS

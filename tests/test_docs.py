@@ -21,9 +21,8 @@ from typer.core import TyperGroup
 
 from kafkaform.apply.freshness import RULE, approval
 from kafkaform.audit.event import KINDS
-from kafkaform.cli.arguments import normalise
-from kafkaform.cli.configuration import Inputs, read_configuration
-from kafkaform.cli.tree import app
+from kafkaform.cli.command_tree import app
+from kafkaform.cli.options.terraform_flags import normalise
 from kafkaform.core import canonical, change, diagnostics, resource
 from kafkaform.core.errors import EXIT_CODES
 from kafkaform.plan import codec, model
@@ -31,6 +30,7 @@ from kafkaform.provider.registry import Registry
 from kafkaform.state.codec import MEMBERS
 from kafkaform.state.codec import decode as decode_state
 from kafkaform.state.codec import encode as encode_state
+from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 
 from .test_architecture import ALLOWED
 

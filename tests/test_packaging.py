@@ -16,8 +16,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from kafkaform.cli.fleetjars import DELTA
 from kafkaform.sandbox.jars import pinned
+from kafkaform.workflow.fleet.jars import DELTA
 from release import sbom
 from release.build import release_lock
 from release.lock import LOCK, read_lock

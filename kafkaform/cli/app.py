@@ -14,11 +14,19 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from ..core.errors import KafkaformError, exit_code
-from .console import Console
-from .hooks import hold_standard_streams, no_core_dumps, tell_faults
-from .outlet import Unwritable, fenced, unwritten
+from ..workflow.outlet import Unwritable, fenced, unwritten
+from ..workflow.signals import (
+    NOTHING_CHANGED,
+    SIGNALS,
+    Ended,
+    end_on_signals,
+    leave,
+    within,
+    work_in_child,
+)
+from .crash_hooks import hold_standard_streams, no_core_dumps, tell_faults
 from .quick import understood
-from .signals import NOTHING_CHANGED, SIGNALS, Ended, end_on_signals, leave, within, work_in_child
+from .terminal.console import Console
 
 GARBAGE = 20_000
 """New objects before the collector looks for garbage; Python's own number is 700."""
@@ -77,7 +85,7 @@ def _ended(arguments: Sequence[str], console: Console) -> int:
     except Exception as error:  # noqa: BLE001  # the last line of defence: a fault of ours
         if (end := within(error)) is not None:
             return _interrupted(end, console)
-        from .fault import explained
+        from .bug_report import explained
 
         console.diagnostics((explained(error),))
         return 1
@@ -101,6 +109,6 @@ def _dispatched(arguments: Sequence[str], console: Console) -> int:
     command = understood(arguments)
     if command is not None:
         return command()
-    from .tree import typed
+    from .command_tree import typed
 
     return typed(arguments, console)

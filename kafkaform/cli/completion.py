@@ -24,11 +24,11 @@ from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC
 from ..core.dataclass import dataclass, field
 from ..core.errors import KafkaformError
 from ..core.value import FrozenMap
+from .command_tree import commands
 from .commands import COMMANDS
-from .connection import Kept, Way
-from .console import Console
-from .kafkatools import ALTERED, DEFAULT, NAME, REDUNDANT, TYPE
-from .tree import commands
+from .options.connection import Kept, Way
+from .options.kafka_tools import ALTERED, DEFAULT, NAME, REDUNDANT, TYPE
+from .terminal.console import Console
 
 OFFERED = tuple(
     name for name in ("describe", "explain", "plan", "alter", "version") if name in COMMANDS

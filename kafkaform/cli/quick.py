@@ -37,7 +37,7 @@ _VAR, _VAR_FILE = Flag("var", str, many=True), Flag("var", Path, many=True)
 
 QUICK: Mapping[str, Quick] = {
     "validate": Quick(
-        "validating:validate",
+        "terminal.validation:validate",
         {
             "untrusted": Flag("untrusted"),
             "json": _JSON,
@@ -47,7 +47,7 @@ QUICK: Mapping[str, Quick] = {
         },
     ),
     "fmt": Quick(
-        "formatting:fmt",
+        "terminal.formatting:fmt",
         {
             "check": Flag("check"),
             "diff": Flag("diff"),
@@ -61,7 +61,7 @@ QUICK: Mapping[str, Quick] = {
         Flag("targets", Path, many=True),
     ),
     "output": Quick(
-        "outputs:output",
+        "terminal.outputs:output",
         {"json": _JSON, "raw": Flag("raw"), "state": Flag("state", str)},
         Flag("name", str),
     ),

@@ -10,17 +10,20 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+import typer
 
 from ..core.dataclass import dataclass
 from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError, UsageError, exit_code
 from ..core.redaction import holds_secret
+from .command_tree import commands, typed
 from .completion import LEAVE, OFFERED, Completer
-from .connection import Kept
-from .console import Console
-from .kafkatools import command_instead
-from .repl import history, history_file, interrupts
-from .tree import commands, typed
+from .options.connection import Kept, Way, connects
+from .options.kafka_tools import command_instead
+from .terminal.console import Console
+from .terminal.repl import history, history_file, interrupts
 
 PROMPT = "kafkaform> "
 _SECRET = re.compile(
@@ -76,7 +79,7 @@ class Shell:
                 self.kept.close()  # a new connection may find what this one lost
             return exit_code(error) == 0
         except Exception as error:  # noqa: BLE001  # a fault of ours does not end the shell
-            from .fault import explained
+            from .bug_report import explained
 
             self.console.diagnostics((explained(error),))
             self.kept.close()
@@ -137,3 +140,25 @@ def greeting(kept: Kept, cluster_id: str, principal: str | None) -> str:
     who = f" as {principal}" if principal else ""
     may = "alter may change things" if kept.writes else "nothing is changed without --allow-apply"
     return f"Connected to cluster {cluster_id}{who}; {may}. `help` lists the commands."
+
+
+@connects
+def shell(
+    way: Way,
+    allow_apply: Annotated[
+        bool, typer.Option("--allow-apply", help="Let `alter` change things.")
+    ] = False,
+) -> int:
+    """Type describe, explain, plan and alter over one connection.
+
+    It only reads unless --allow-apply is given. Lines from a pipe are carried out one by one; it
+    ends with 1 if one of them failed.
+    """
+    kept = Kept(way.flags, allow_apply)
+    try:
+        session = kept.session(way.connection())
+        greet = greeting(kept, session.facts.scope_id, session.facts.principal)
+        way.console.note(greet)
+        return Shell(kept, way.console).run()
+    finally:
+        kept.close()

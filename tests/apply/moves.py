@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafkaform.cli.scene import Applied
+from kafkaform.workflow.run import Applied
 from tests.model.boxes import KIND, PACE
 from tests.model.engine import House, apply, box, desired
 

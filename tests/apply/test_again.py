@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kafkaform.apply.again import Again
-from kafkaform.cli.scene import Ask
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import DryRunRefused, KafkaformError, PlanRefused, exit_code
 from kafkaform.plan.model import Options
+from kafkaform.workflow.run import Ask
 from kafkaform_kafka.memory import not_sent, refused, swallowed
 from tests.model.engine import apply, desired, topic
 

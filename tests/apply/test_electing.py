@@ -6,18 +6,18 @@ from typing import Any, cast
 
 import pytest
 
-from kafkaform.cli import applying
-from kafkaform.cli.connection import Connection
-from kafkaform.cli.console import Console
-from kafkaform.cli.electing import electing, electing_plan
-from kafkaform.cli.scene import Applied, Ask
-from kafkaform.cli.screen import JsonScreen, TextScreen
+from kafkaform.cli.terminal.console import Console
+from kafkaform.cli.terminal.screen import JsonScreen, TextScreen
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.dataclass import replace
 from kafkaform.core.errors import Blocked, DryRunRefused, PlanRefused, UsageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
 from kafkaform.render.human import human
+from kafkaform.workflow import applying
+from kafkaform.workflow.alter.elections import electing, electing_plan
+from kafkaform.workflow.connection import Connection
+from kafkaform.workflow.run import Applied, Ask
 from kafkaform_kafka.kinds.leaders.resource_type import API, KIND
 from kafkaform_kafka.memory import Killed, Topic, killed_after, killed_before, lost_reply, refused
 from kafkaform_kafka.memory.kinds.topics import key

@@ -8,10 +8,10 @@ import pytest
 
 from kafkaform.apply.settle import MARGIN_SECONDS
 from kafkaform.audit.event import Record
-from kafkaform.cli.scene import Applied
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import DryRunRefused, StorageError, exit_code
 from kafkaform.core.resource import Desired, Lifecycle
+from kafkaform.workflow.run import Applied
 from kafkaform_kafka.memory import (
     Mishap,
     late_effect,

@@ -10,7 +10,6 @@ import pytest
 
 from kafkaform.apply.secrets import refuse_exposed
 from kafkaform.audit.event import outcome_body, validate_body
-from kafkaform.cli.configuration import recorded_outputs
 from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Evidence, Verdict
 from kafkaform.core.errors import ConfigurationError
@@ -18,6 +17,7 @@ from kafkaform.core.redaction import watching
 from kafkaform.core.resource import Declared, Fault, FaultClass, Output
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
+from kafkaform.workflow.configuration.evaluation import recorded_outputs
 from tests.audit.story import ORDERS, records_of
 from tests.model.engine import apply, desired, house, plan, topic
 

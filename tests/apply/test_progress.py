@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from kafkaform.audit.event import Record
-from kafkaform.cli import applying
-from kafkaform.cli.scene import Ask
 from kafkaform.plan.model import Options
 from kafkaform.render.progress import Bars
+from kafkaform.workflow import applying
+from kafkaform.workflow.run import Ask
 from tests.model.engine import House, Screen, desired, space, topic
 
 from .test_acls import acl, said

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from kafkaform.cli.scene import Applied
 from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import Lifecycle
 from kafkaform.plan.model import Plan
+from kafkaform.workflow.run import Applied
 from kafkaform_kafka.memory import Killed, Mishap, killed_after, killed_before, not_sent, refused
 from tests.model.engine import House, apply, desired, house, plan, removed, topic
 

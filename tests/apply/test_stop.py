@@ -10,9 +10,9 @@ import pytest
 
 from kafkaform.apply.stop import Stop, listening
 from kafkaform.audit.event import Record
-from kafkaform.cli.scene import Applied
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import Interrupted, exit_code
+from kafkaform.workflow.run import Applied
 from kafkaform_kafka.memory import swallowed, throttled
 from tests.model.engine import Clock, House, apply, desired, plan, removed, topic
 

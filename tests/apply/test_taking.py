@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from kafkaform.cli import applying, planning
-from kafkaform.cli.scene import Ask
 from kafkaform.core.change import Action, BlockKind, OutcomeStatus
 from kafkaform.core.errors import Blocked, PlanRefused
 from kafkaform.core.progress import silent
@@ -25,6 +23,8 @@ from kafkaform.render.view import view
 from kafkaform.state.codec import encode
 from kafkaform.state.edit import put
 from kafkaform.state.model import Row
+from kafkaform.workflow import applying, planning
+from kafkaform.workflow.run import Ask
 from tests.model import engine
 from tests.model.test_worlds import Simulated, simulated
 from tests.model.worlds import KAFKA

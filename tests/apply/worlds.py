@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kafkaform.audit.event import Record
-from kafkaform.cli.scene import Applied
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.resource import Desired
+from kafkaform.workflow.run import Applied
 from kafkaform_kafka.memory import refused
 from tests.model.engine import House, apply, house
 

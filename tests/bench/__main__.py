@@ -19,9 +19,6 @@ from pathlib import Path
 import hcl2  # type: ignore[import-untyped]
 
 from kafkaform.audit.index import Index
-from kafkaform.cli.configuration import Inputs, read_configuration
-from kafkaform.cli.planning import plan_now
-from kafkaform.cli.workspace import Workspace, connected, open_workspace
 from kafkaform.core.progress import silent
 from kafkaform.core.resource import Depth
 from kafkaform.plan.model import Options
@@ -29,6 +26,9 @@ from kafkaform.provider.contract import Session
 from kafkaform.provider.registry import Registry
 from kafkaform.render.human import human
 from kafkaform.state.model import State, new_state
+from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
+from kafkaform.workflow.planning import plan_now
+from kafkaform.workflow.workspace import Workspace, connected, open_workspace
 from tests.bench import audit, language, scale, startup
 from tests.proof.cluster import client, make, own_sandbox
 from tests.proof.folder import PROVIDER

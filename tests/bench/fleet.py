@@ -33,17 +33,16 @@ from typing import Any
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from kafkaform.cli.fleetjars import with_jars
 from kafkaform.core.folder import Folder
 from kafkaform.fleet.build.datasets import DATASETS
 from kafkaform.fleet.build.order import ordered
 from kafkaform.fleet.landed.register import Register
 from kafkaform.fleet.spark.session import LARGE_BYTES, Landed, Place, build_session
 from kafkaform.fleet.spark.store import Store
-from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.dataset import Context, Dataset
-from kafkaform.fleet.tables.definitions import TABLES, Layer
+from kafkaform.fleet.tables.definitions import TABLES, Layer, manifest
 from kafkaform.sandbox.places import cache
+from kafkaform.workflow.fleet.jars import with_jars
 from tests.fleet.world import Size, World
 
 SIZE, CLUSTERS = 0.05, (50, 200, 800)
@@ -52,8 +51,8 @@ SHARE = 100
 """One cluster of so many has something new."""
 ROWS = ("audit_raw", "snapshot_raw")
 FIRST_ROW = """
-from kafkaform.cli.fleetjars import with_jars
-from kafkaform.fleet.session import Place, build_session
+from kafkaform.workflow.fleet.jars import with_jars
+from kafkaform.fleet.spark.session import Place, build_session
 from kafkaform.sandbox.places import cache
 
 print(build_session(with_jars(Place("local[2]", cache()))).range(1).collect())

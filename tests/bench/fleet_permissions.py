@@ -24,7 +24,6 @@ from random import Random
 import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from kafkaform.cli.fleetjars import with_jars
 from kafkaform.fleet.access.operation_bits import ASKED, BITS, asked_of, given_by
 from kafkaform.fleet.access.patterns import acls, topics
 from kafkaform.fleet.access.permission_rows import Only
@@ -33,6 +32,7 @@ from kafkaform.fleet.landed.register import Register
 from kafkaform.fleet.spark.session import Place, build_session
 from kafkaform.fleet.tables.dataset import Context
 from kafkaform.sandbox.places import cache
+from kafkaform.workflow.fleet.jars import with_jars
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from tests.fleet.access_worlds import World
 from tests.fleet.frames import frame

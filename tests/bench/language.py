@@ -20,8 +20,8 @@ from typing import NamedTuple
 import hcl2  # type: ignore[import-untyped]
 
 from kafkaform.cli.app import GARBAGE
-from kafkaform.cli.configuration import Inputs, read_configuration
 from kafkaform.provider.registry import Registry
+from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 
 TOPICS, FILES, ROUNDS = 10_000, 40, 3
 

@@ -22,12 +22,12 @@ from typing import Any
 
 from kafkaform.audit.index import pending
 from kafkaform.cli.app import GARBAGE
-from kafkaform.cli.configuration import Inputs
-from kafkaform.cli.planning import _header, make_plan
-from kafkaform.cli.workspace import connected, first_state, open_workspace, read_log
 from kafkaform.plan.model import Options
 from kafkaform.plan.observe import Look, gather
 from kafkaform.render.human import human
+from kafkaform.workflow.configuration.evaluation import Inputs
+from kafkaform.workflow.planning import _header, make_plan
+from kafkaform.workflow.workspace import connected, first_state, open_workspace, read_log
 from tests.bench.limit import Bare
 from tests.proof.cluster import own_sandbox
 from tests.proof.folder import PROVIDER

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from kafkaform.cli.applying import apply
-from kafkaform.cli.configuration import Inputs, read_configuration
-from kafkaform.cli.importing import Stock, Wanted, proven, take_stock, written
-from kafkaform.cli.planning import read_only_plan
-from kafkaform.cli.scene import Ask
-from kafkaform.cli.workspace import Workspace
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.progress import silent
 from kafkaform.plan.model import Options, Plan
 from kafkaform.provider.registry import Registry
+from kafkaform.workflow.applying import apply
+from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
+from kafkaform.workflow.import_all import Stock, Wanted, proven, take_stock, written
+from kafkaform.workflow.planning import read_only_plan
+from kafkaform.workflow.run import Ask
+from kafkaform.workflow.workspace import Workspace
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 from ..model.engine import Screen

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from kafkaform.cli.amendments import DRAFTS, wanted_of
-from kafkaform.cli.brackets import Pair, keys, pairs
-from kafkaform.cli.tree import commands
+from kafkaform.cli.command_tree import commands
 from kafkaform.core.errors import UsageError
+from kafkaform.workflow.alter.amendments import DRAFTS, wanted_of
+from kafkaform.workflow.alter.config_lists import Pair, keys, pairs
 
 from ..conftest import Broker
 from ..logins import Login

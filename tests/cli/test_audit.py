@@ -14,10 +14,10 @@ from confluent_kafka import Consumer, TopicPartition
 from kafkaform.audit.event import Kind
 from kafkaform.audit.journal import Journal
 from kafkaform.audit.sinks.local import LocalSink
-from kafkaform.cli.copies import COLUMNS
 from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.value import FrozenMap
+from kafkaform.workflow.log_copies import COLUMNS
 from tests.audit import edits, story
 from tests.render.test_text import FORMULAS
 

@@ -10,12 +10,12 @@ import pytest
 
 from kafkaform.audit.journal import Journal
 from kafkaform.audit.line import held
-from kafkaform.cli.stores import Store, open_store
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.dataclass import replace
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.edit import with_head
 from kafkaform.state.model import State
+from kafkaform.workflow.stores import Store, open_store
 
 from ..audit import story
 from ..state.test_local import INFO

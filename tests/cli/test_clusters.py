@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from kafkaform.cli.clusters import Clusters
-from kafkaform.cli.configuration import Inputs, read_configuration
-from kafkaform.cli.connection import Connection, Flags, Kept
-from kafkaform.cli.workspace import open_instance
+from kafkaform.cli.options.connection import Kept
 from kafkaform.core.dataclass import replace
 from kafkaform.core.diagnostics import Range
 from kafkaform.core.errors import ConfigurationError, OtherCluster, PlanRefused, exit_code
 from kafkaform.core.resource import ProviderConfig
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.registry import Registry
+from kafkaform.workflow.configuration.clusters import Clusters
+from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
+from kafkaform.workflow.connection import Connection, ConnectionInputs
+from kafkaform.workflow.workspace import open_instance
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
 from .stocks import desk
@@ -101,7 +102,7 @@ def test_a_data_source_and_a_resource(tmp_path: Path) -> None:
 def test_a_shell(tmp_path: Path) -> None:
     """Its commands share what they opened; a new connection begins anew, and a cluster that is
     named on the command line is nobody's instance."""
-    kept, found = Kept(Flags()), desk(tmp_path, SimulatedCluster()).space().configuration
+    kept, found = Kept(ConnectionInputs()), desk(tmp_path, SimulatedCluster()).space().configuration
     one, other = (
         Connection(MemoryProvider(SimulatedCluster()), block(name), {}, found)
         for name in ("kafka", "kafka.eu")

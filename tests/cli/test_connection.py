@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kafkaform.cli.connection import Connection, Flags, direct
-from kafkaform.cli.properties import parse
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.core.secret import Secret
+from kafkaform.workflow.connection import Connection, ConnectionInputs, resolve_direct
+from kafkaform.workflow.properties_file import parse
 from kafkaform_kafka.connection import jaas
 from kafkaform_kafka.connection.java_properties import SECRET_KEYS
 from kafkaform_kafka.connection.settings import Settings, read_settings
@@ -99,8 +99,8 @@ def given(*properties: str, **more: Any) -> tuple[Connection, Settings, str]:
             environment[f"SECRET_{number}"] = value
             text = f"{key}=env:SECRET_{number}"
         typed.append(text)
-    flags = Flags("kafka-1:9092,kafka-2:9092", client_property=tuple(typed), **more)
-    found, warnings = direct(flags, environment)
+    flags = ConnectionInputs("kafka-1:9092,kafka-2:9092", client_property=tuple(typed), **more)
+    found, warnings = resolve_direct(flags, environment)
     settings = read_settings("kafka", found.settings.config, found.secrets)
     return found, settings, " ".join(item.summary + item.advice for item in warnings)
 
@@ -254,14 +254,14 @@ def test_what_is_refused(properties: list[str], told: str) -> None:
 def test_a_server_is_host_and_port(server: str) -> None:
     """Anything else is a fault before a connection is tried."""
     with pytest.raises(UsageError):
-        direct(Flags(server), {})
+        resolve_direct(ConnectionInputs(server), {})
 
 
 def test_flags_win_over_the_file(tmp_path: Path) -> None:
     """--bootstrap-server over --client-property over the file."""
     file = tmp_path / "client.properties"
     file.write_text("bootstrap.servers=a:1\nsecurity.protocol=PLAINTEXT\nrequest.timeout.ms=1000\n")
-    found, _ = direct(Flags("b:2", file, ("request.timeout.ms=2000",)), {})
+    found, _ = resolve_direct(ConnectionInputs("b:2", file, ("request.timeout.ms=2000",)), {})
     assert found.settings.config["bootstrap_servers"] == ("b:2",)
     assert found.settings.config["operation_timeout"] == "2000ms"
 

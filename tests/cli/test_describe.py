@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.cli.tree import commands
+from kafkaform.cli.command_tree import commands
 from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.render import access
 from kafkaform.render.documents import fitted, lines, size

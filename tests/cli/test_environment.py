@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.cli.environment import completed, variable
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.schema import BOOL, STRING, Attribute, list_of, schema
 from kafkaform.core.value import FrozenMap, SecretRef, Value
 from kafkaform.language.evaluate.provider_blocks import ProviderInfo
+from kafkaform.workflow.configuration.environment import completed, variable
 
 from .here import Here
 

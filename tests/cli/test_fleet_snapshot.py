@@ -23,16 +23,17 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from kafkaform.cli import fleetsnapshot, fleetstates
-from kafkaform.cli.configuration import Inputs
-from kafkaform.cli.fleethcl import read_fleet
-from kafkaform.cli.fleetsnapshot import snapshot
-from kafkaform.cli.fleetsummary import Summary
 from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.core.objects import Found
 from kafkaform.core.progress import Event, Progress
 from kafkaform.fleet.landed.register import read as read_register
 from kafkaform.inventory import place as places
+from kafkaform.workflow.configuration.evaluation import Inputs
+from kafkaform.workflow.fleet import snapshot as fleetsnapshot
+from kafkaform.workflow.fleet import states
+from kafkaform.workflow.fleet.register_file import read_fleet
+from kafkaform.workflow.fleet.snapshot import snapshot
+from kafkaform.workflow.fleet.summary import Summary
 from tests.kafka.cluster import eventually, reading
 
 from ..conftest import Broker
@@ -511,7 +512,7 @@ def test_a_fault_of_ours(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("eu", "us"):
         fleet.cluster(name)
         fleet.state(name.upper())
-    real_capture, real_known = fleetsnapshot.capture, fleetstates._known
+    real_capture, real_known = fleetsnapshot.capture, states._known
 
     def capture(session: Any, reader: Any, named: Any, task: str, report: Any) -> Any:
         if task == "us":
@@ -524,7 +525,7 @@ def test_a_fault_of_ours(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
         return real_known(entry)
 
     monkeypatch.setattr(fleetsnapshot, "capture", capture)
-    monkeypatch.setattr(fleetstates, "_known", known)
+    monkeypatch.setattr(states, "_known", known)
     taken = fleet.take()
     assert [one.status for one in taken.clusters] == ["read", "failed"]
     assert [one.recorded for one in taken.states] == [1, None]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from kafkaform.cli.generating import Found, Names, generate
-from kafkaform.cli.importing import _found
 from kafkaform.core.resource import Facts, Identity, Observed
 from kafkaform.core.value import FrozenMap
 from kafkaform.syntax.format import format
+from kafkaform.workflow.generated_blocks import Found, Names, generate
+from kafkaform.workflow.import_all import _found
 from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.kinds.user import resource_type as scram

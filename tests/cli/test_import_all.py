@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkaform.cli.generating import filled
-from kafkaform.cli.importing import Wanted, proven, written
 from kafkaform.core.change import Action
 from kafkaform.core.errors import ConfigurationError, KafkaformError, UsageError
 from kafkaform.core.resource import Depth
 from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.syntax.format import format
 from kafkaform.syntax.write import NewBlock, write
+from kafkaform.workflow.generated_blocks import filled
+from kafkaform.workflow.import_all import Wanted, proven, written
 from kafkaform_kafka.memory import refused
 from kafkaform_kafka.provider import TYPES
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.core import TyperGroup
 
-from kafkaform.cli.kafkatools import ALTERED, COMMANDS, INSTEAD, SAME, meant
-from kafkaform.cli.tree import commands
+from kafkaform.cli.command_tree import commands
+from kafkaform.cli.options.kafka_tools import ALTERED, COMMANDS, INSTEAD, SAME, meant
 from kafkaform.core.errors import UsageError
 
 from .here import Here

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.apply.verify import Invisible
-from kafkaform.cli.console import Console
-from kafkaform.cli.screen import TextScreen
+from kafkaform.cli.terminal.console import Console
+from kafkaform.cli.terminal.screen import TextScreen
 
 
 def test_a_broker_that_lags_and_one_that_is_silent_are_told_apart(

@@ -25,13 +25,13 @@ from kafkaform.apply.provenance import find_origin
 from kafkaform.audit.chain import seal
 from kafkaform.audit.event import Record, decode, encode
 from kafkaform.audit.sinks.objects import ObjectSink
-from kafkaform.cli.stores import open_store
-from kafkaform.cli.workspace import read_log
 from kafkaform.core.dataclass import replace
 from kafkaform.core.head import GENESIS, Head
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.state import codec
 from kafkaform.state.edit import put
+from kafkaform.workflow.stores import open_store
+from kafkaform.workflow.workspace import read_log
 
 from ..stores import s3
 from .folder import LOG, STATE, Folder, Said

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.cli.configuration import Inputs
-from kafkaform.cli.workspace import open_workspace
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import SecretRef
+from kafkaform.workflow.configuration.evaluation import Inputs
+from kafkaform.workflow.workspace import open_workspace
 
 TEXT = """
 provider "kafka" {

@@ -17,12 +17,12 @@ import typer
 from rich.console import Console as RichConsole
 
 from kafkaform import __version__
-from kafkaform.cli.console import Console
-from kafkaform.cli.fault import explained
-from kafkaform.cli.outlet import cleaned, fenced
-from kafkaform.cli.tree import SETTINGS
+from kafkaform.cli.bug_report import explained
+from kafkaform.cli.command_tree import SETTINGS
+from kafkaform.cli.terminal.console import Console
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.secret import Secret
+from kafkaform.workflow.outlet import cleaned, fenced
 
 SECRET = "canary-Zq7 with words"
 PROCESS_SECONDS = 60
@@ -116,7 +116,7 @@ def test_typer_shows_no_locals() -> None:
 
 DRIVER = f"""
 import sys, threading
-from kafkaform.cli.hooks import no_core_dumps, tell_faults
+from kafkaform.cli.crash_hooks import no_core_dumps, tell_faults
 tell_faults()
 no_core_dumps()
 import resource
@@ -170,4 +170,4 @@ def test_the_program_installs_all_of_it() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=PROCESS_SECONDS
     )
-    assert ended.stdout.split() == ["kafkaform.cli.hooks"] * 3 + ["0"]
+    assert ended.stdout.split() == ["kafkaform.cli.crash_hooks"] * 3 + ["0"]

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaform.cli.console import Console
+from kafkaform.cli.command_tree import commands, typed
 from kafkaform.cli.quick import QUICK, understood
-from kafkaform.cli.tree import commands, typed
+from kafkaform.cli.terminal.console import Console
 
 HELP = {"-h", "--help"}
 

@@ -10,8 +10,8 @@ import pytest
 from kafkaform.apply.ledger import bookkeeping
 from kafkaform.apply.recover import SUPERSEDED, Recovered
 from kafkaform.apply.report import Result
-from kafkaform.cli.console import Console
-from kafkaform.cli.screen import JsonScreen, TextScreen
+from kafkaform.cli.terminal.console import Console
+from kafkaform.cli.terminal.screen import JsonScreen, TextScreen
 from kafkaform.core.change import Action, Change, Outcome, OutcomeStatus
 from kafkaform.core.resource import Fault, FaultClass
 from tests.apply.moves import THERE, TICKET, arrive, moving

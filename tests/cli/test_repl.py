@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.cli.console import Console
-from kafkaform.cli.repl import answer_all, expressions, is_open
+from kafkaform.cli.terminal.console import Console
+from kafkaform.cli.terminal.repl import answer_all, expressions, is_open
 from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity
 
 

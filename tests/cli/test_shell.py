@@ -16,8 +16,9 @@ import pytest
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import probe
 from kafkaform.cli.completion import Completer
-from kafkaform.cli.connection import Flags, Kept
+from kafkaform.cli.options.connection import Kept
 from kafkaform.cli.shell import _SECRET
+from kafkaform.workflow.connection import ConnectionInputs
 from kafkaform_kafka.inspect.source import Wanted
 
 from .bare import LOGIN, Bare
@@ -213,7 +214,7 @@ def test_an_alter_asks_in_the_shell(bare: Bare) -> None:
 )
 def test_what_is_offered(before: str, text: str, offered: list[str]) -> None:
     """What is known without a cluster."""
-    found = Completer(Kept(Flags())).candidates(before, text)
+    found = Completer(Kept(ConnectionInputs())).candidates(before, text)
     assert [name for name in found if name in offered] == offered
     assert all(name.startswith(text) for name in found)
 
@@ -259,7 +260,7 @@ def test_live_names(
     """Wherever a name may stand, those that the cluster has now; no default entity, no name that
     would need quotes, and nothing where nobody can know."""
     monkeypatch.setattr(Completer, "_ask", lambda self, kind, wanted: described(kind, wanted))
-    found = [name.rstrip() for name in Completer(Kept(Flags())).candidates(before, text)]
+    found = [name.rstrip() for name in Completer(Kept(ConnectionInputs())).candidates(before, text)]
     if offered and offered[0].startswith("--"):
         found = [name for name in found if name in offered]
     assert found == offered

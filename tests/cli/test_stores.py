@@ -8,9 +8,9 @@ import pytest
 
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.audit.sinks.objects import ObjectSink
-from kafkaform.cli.stores import open_store, seconds_of
 from kafkaform.core.errors import UsageError
 from kafkaform.state.backends.objects import ObjectBackend
+from kafkaform.workflow.stores import open_store, seconds_of
 
 from .here import Here
 

@@ -37,8 +37,8 @@ main(sys.argv[1:])
 # The signal arrives in a thread that does not wait for the line.
 ELSEWHERE = """
 import signal, sys, threading, time
-from kafkaform.cli.console import Console
-from kafkaform.cli.signals import Ended, end_on_signals
+from kafkaform.cli.terminal.console import Console
+from kafkaform.workflow.signals import Ended, end_on_signals
 def signalled():
     time.sleep(0.5)
     signal.pthread_kill(threading.get_ident(), int(sys.argv[1]))

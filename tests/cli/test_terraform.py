@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kafkaform.cli.terraform import type_json, type_of
 from kafkaform.core.schema import (
     ANY,
     BOOL,
@@ -20,6 +19,7 @@ from kafkaform.core.schema import (
     set_of,
 )
 from kafkaform.core.value import FrozenMap, Value
+from kafkaform.workflow.terraform_json import type_json, type_of
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from kafkaform.cli.arguments import command_path, normalise
+from kafkaform.cli.command_tree import commands
 from kafkaform.cli.commands import COMMANDS
-from kafkaform.cli.tree import commands
+from kafkaform.cli.options.terraform_flags import command_path, normalise
 
 
 def test_every_command_loads() -> None:

@@ -16,10 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from kafkaform.audit.sinks.local import LocalSink
-from kafkaform.cli.applying import apply
-from kafkaform.cli.configuration import Inputs, read_configuration
-from kafkaform.cli.scene import Ask
-from kafkaform.cli.workspace import Workspace
 from kafkaform.core.dataclass import replace
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.errors import KafkaformError, exit_code
@@ -28,6 +24,10 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Options
 from kafkaform.provider.registry import Registry
 from kafkaform.state.backends.local import LocalBackend
+from kafkaform.workflow.applying import apply
+from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
+from kafkaform.workflow.run import Ask
+from kafkaform.workflow.workspace import Workspace
 from kafkaform_kafka.memory import (
     MemoryProvider,
     Mishap,

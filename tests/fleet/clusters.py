@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pyspark
 
-from kafkaform.cli.fleetjars import with_jars
 from kafkaform.fleet.spark import java, session
 from kafkaform.fleet.spark.class_archive import starting
 from kafkaform.fleet.spark.session import Place
 from kafkaform.sandbox.places import cache
+from kafkaform.workflow.fleet.jars import with_jars
 
 BIN = Path(pyspark.__file__).parent / "bin"
 PATIENCE = 300.0

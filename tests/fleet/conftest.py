@@ -26,10 +26,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark() -> Iterator[SparkSession]:
     """Two threads on this machine, with Delta. It and later ones start from classes that are kept,
     which take as long to keep as a few of them save."""
-    from kafkaform.cli.fleetjars import with_jars
     from kafkaform.fleet.spark.class_archive import starting
     from kafkaform.fleet.spark.session import Place, build_session
     from kafkaform.sandbox.places import cache
+    from kafkaform.workflow.fleet.jars import with_jars
 
     if not starting(cache()):
         command = [sys.executable, "-m", "kafkaform", "fleet", "prepare", "--quiet"]

@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from kafkaform.cli.fleetjars import with_jars
 from kafkaform.fleet.spark.session import Place, build_session
 from kafkaform.sandbox.places import cache
+from kafkaform.workflow.fleet.jars import with_jars
 
 
 def home(spark: SparkSession) -> Path:

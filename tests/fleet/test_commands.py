@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from kafkaform.cli import fleetrun
-from kafkaform.cli.tree import commands
+from kafkaform.cli.command_tree import commands
 from kafkaform.core.errors import Blocked
 from kafkaform.core.folder import Folder
 from kafkaform.fleet.build.driver import Result
@@ -23,6 +22,7 @@ from kafkaform.fleet.spark.session import Place
 from kafkaform.fleet.tables.definitions import TABLES
 from kafkaform.fleet.tables.manifest import ALL, Manifest, Written
 from kafkaform.state.backends.obstores import open_objects
+from kafkaform.workflow.fleet import runs
 
 from .landings import Landing
 
@@ -78,7 +78,7 @@ def test_what_cannot_be_is_refused_at_once(
 def test_two_runs_cannot_write_one_root(tmp_path: Path) -> None:
     """The second one says who is at it, and ends with 7."""
     Landing(tmp_path / "landing").register(0)
-    with fleetrun._locked(str(tmp_path), 0.0):
+    with runs._locked(str(tmp_path), 0.0):
         done = fleet("run", "--root", tmp_path)
     assert done.returncode == 7
     assert "`fleet run`" in done.stderr
@@ -86,8 +86,9 @@ def test_two_runs_cannot_write_one_root(tmp_path: Path) -> None:
 
 def test_no_command_loads_spark_before_it_needs_it() -> None:
     code = (
-        "import sys; from kafkaform.cli.tree import commands; "
-        "commands().commands['fleet']; import kafkaform.cli.fleetrun, kafkaform.cli.fleetanswers; "
+        "import sys; from kafkaform.cli.command_tree import commands; "
+        "commands().commands['fleet'];"
+        "import kafkaform.workflow.fleet.runs, kafkaform.workflow.fleet.answers; "
         "print([m for m in ('pyspark', 'pandas', 'deltalake', 'pyarrow') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -99,21 +100,21 @@ def test_no_command_loads_spark_before_it_needs_it() -> None:
 
 def test_a_run_says_what_it_has_made() -> None:
     done = Result(MADE, ("drift",), frozenset({"a", "b"}))
-    assert list(fleetrun.told(done)) == [
+    assert list(runs.told(done)) == [
         "Build b1: 1 table for 2 clusters.",
         "capacity was left out; the next build without --only makes up for it.",
     ]
-    assert "for all clusters." in next(iter(fleetrun.told(replace(done, clusters=ALL))))
-    assert list(fleetrun.told(Result(MADE))) == ["Nothing new: build b1 is current."]
-    document = fleetrun.document(done)
+    assert "for all clusters." in next(iter(runs.told(replace(done, clusters=ALL))))
+    assert list(runs.told(Result(MADE))) == ["Nothing new: build b1 is current."]
+    document = runs.document(done)
     assert (document["clusters"], document["owed"]) == (["a", "b"], ["capacity"])
     assert document["tables"] == {"drift": {"rows": 7, "seconds": 0.25}}
-    assert fleetrun.document(Result(MADE))["skipped"] is True
+    assert runs.document(Result(MADE))["skipped"] is True
 
 
 def test_findings_are_columns_of_tables() -> None:
     """Each name is one of the values that the table says it can have."""
-    for name, (table, where) in fleetrun.FINDINGS.items():
+    for name, (table, where) in runs.FINDINGS.items():
         if where == "true":
             continue
         column, value = re.findall(r"(\w+) = '(\w+)'", where)[-1]
@@ -136,12 +137,12 @@ class Counted:
 
 
 def test_findings_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleetrun, "current", lambda root: None)
-    monkeypatch.setattr(fleetrun, "Gold", lambda build: Counted(0))
-    fleetrun.refuse_findings("r", ["drifted", "policy_high"])
-    monkeypatch.setattr(fleetrun, "Gold", lambda build: Counted(2))
+    monkeypatch.setattr(runs, "current", lambda root: None)
+    monkeypatch.setattr(runs, "Gold", lambda build: Counted(0))
+    runs.refuse_findings("r", ["drifted", "policy_high"])
+    monkeypatch.setattr(runs, "Gold", lambda build: Counted(2))
     with pytest.raises(Blocked, match="names: drifted: 2, policy_high: 2$"):
-        fleetrun.refuse_findings("r", ["drifted", "policy_high"])
+        runs.refuse_findings("r", ["drifted", "policy_high"])
 
 
 # ── what is documented ──────────────────────────────────────────────────────────────────

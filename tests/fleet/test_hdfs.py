@@ -20,7 +20,6 @@ from hdfs_native import Client
 from pyspark.sql import SparkSession
 
 from kafkaform import __version__
-from kafkaform.cli.fleetrun import _locked
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import Locked, StorageError, UsageError
 from kafkaform.core.objects import Changed, Exists
@@ -33,6 +32,7 @@ from kafkaform.inventory.hdfs import Hdfs
 from kafkaform.inventory.place import open_place, open_remote
 from kafkaform.state.backends.objects import ObjectBackend
 from kafkaform.state.backends.obstores import open_objects
+from kafkaform.workflow.fleet.runs import _locked
 from tests.inventory.test_place import (
     test_a_file_is_made_once,
     test_one_of_many_gets_the_name,

@@ -14,9 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pyspark.sql.functions as F
 import pytest
 
-from kafkaform.cli import fleetpermissions
-from kafkaform.cli.fleetpermissions import Ask, by_resource
-from kafkaform.cli.fleetrun import Spark
 from kafkaform.core.errors import UsageError
 from kafkaform.core.progress import silent
 from kafkaform.fleet.access import acl_masks
@@ -34,6 +31,9 @@ from kafkaform.fleet.answers.who_can import acls_in
 from kafkaform.fleet.landed.register import Register
 from kafkaform.fleet.tables.dataset import Context
 from kafkaform.fleet.tables.definitions import TABLES
+from kafkaform.workflow.fleet import permissions
+from kafkaform.workflow.fleet.permissions import Ask, by_resource
+from kafkaform.workflow.fleet.runs import Spark
 from kafkaform_kafka.authority.authorizer import Access, Verdict, index
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from tests.fleet.access_worlds import (
@@ -363,7 +363,7 @@ def test_the_command_expands_what_a_build_has(
     two = sorted(WORLDS, key=lambda world: len(world.acls))[-2:]
     live = [row for world in two for row in world.live()]
     publish(tmp_path, "b-1", {"live": live, "cluster": [world.cluster() for world in two]})
-    monkeypatch.setattr(fleetpermissions, "_session", lambda _: nullcontext(spark))
+    monkeypatch.setattr(permissions, "_session", lambda _: nullcontext(spark))
 
     def told(form: str, out: Path | None = None) -> str:
         only = Only(two[0].name, resource="topic/a*")
@@ -385,7 +385,7 @@ def test_the_command_expands_what_a_build_has(
     assert {name: tuple(kept[name] for name in COLUMNS) for name, kept in keyed(made).items()} == {
         name: tuple(row[name] for name in COLUMNS) for name, row in keyed(found).items()
     }
-    monkeypatch.setattr(fleetpermissions, "SCREENFUL", len(expected) - 1)
+    monkeypatch.setattr(permissions, "SCREENFUL", len(expected) - 1)
     with pytest.raises(UsageError, match="more than") as error:
         told("table")
     assert "--out" in error.value.advice

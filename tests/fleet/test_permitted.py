@@ -16,8 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkaform.cli import fleetpermissions
-from kafkaform.cli.fleetpermissions import Ask, by_pattern, check
 from kafkaform.core.errors import StorageError, UsageError
 from kafkaform.fleet.access.operation_bits import MASKS, mask_of
 from kafkaform.fleet.access.permission_rows import COLUMNS, KEPT, KEY, Only, begins, wanted, where
@@ -26,6 +24,8 @@ from kafkaform.fleet.exports.rows import as_table
 from kafkaform.fleet.landed.globs import expression
 from kafkaform.fleet.tables import reader
 from kafkaform.fleet.tables.reader import Gold
+from kafkaform.workflow.fleet import permissions
+from kafkaform.workflow.fleet.permissions import Ask, by_pattern, check
 
 from .access_worlds import NAMES, PATTERNS, acl, covers, shown
 from .lake import publish
@@ -194,4 +194,4 @@ def test_a_cluster_that_nobody_knows_is_no_empty_one(root: str) -> None:
     with pytest.raises(UsageError, match="knows no cluster x") as error:
         by_pattern(Ask(root, Only("x"), "table"))
     assert "SELECT cluster" in error.value.advice
-    fleetpermissions.check(Ask(root, Only("x"), "table"))
+    permissions.check(Ask(root, Only("x"), "table"))

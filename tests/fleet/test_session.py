@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kafkaform.cli import fleetjars
-from kafkaform.cli.fleetjars import DELTA
 from kafkaform.core.errors import KafkaformError, UsageError
 from kafkaform.fleet.spark import java, session
 from kafkaform.fleet.spark.session import LARGE_BYTES, WHOLE_SHARE, Landed, Place
 from kafkaform.sandbox.jars import Jar
+from kafkaform.workflow.fleet import jars as fleetjars
+from kafkaform.workflow.fleet.jars import DELTA
 
 from . import onpackage
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.cli import fleetrun
-from kafkaform.cli.connection import Flags, Way
-from kafkaform.cli.console import Console
 from kafkaform.core.errors import UsageError
 from kafkaform.fleet.spark.session import Place
+from kafkaform.workflow.connection import Connection, ConnectionInputs, resolve_configured
+from kafkaform.workflow.fleet import runs
 
 SETTINGS = "KAFKAFORM_TOPIC_SETTINGS"
 PROVIDER = """provider "kafka" {{
@@ -26,6 +25,10 @@ BY_TOKEN = PROVIDER.format("OAUTHBEARER", 'sasl_token_file = "token"')
 BY_PASSWORD = PROVIDER.format(
     "SCRAM-SHA-512", 'sasl_username = "a"\n  sasl_password = secret_env("ORDERS_PASSWORD")'
 )
+
+
+def configured() -> Connection:
+    return resolve_configured(ConnectionInputs())
 
 
 @pytest.fixture
@@ -44,13 +47,13 @@ def test_a_login_by_tokens_is_refused_in_words(folder: Path) -> None:
     (folder / "main.kf.hcl").write_text(BY_TOKEN)
     (folder / "token").write_text("a.b.c")
     with pytest.raises(UsageError, match=r"topic audit .* login by tokens \(OAUTHBEARER\)") as told:
-        fleetrun._follower("audit", Way(Flags(), Console.standard()), Place("local[1]", Path()))
+        runs._follower("audit", configured, Place("local[1]", Path()))
     assert "SCRAM" in str(told.value.advice) and SETTINGS not in os.environ
 
 
 def test_a_login_by_password_goes_to_the_workers(folder: Path) -> None:
     """In the environment, in the words of their client."""
     (folder / "main.kf.hcl").write_text(BY_PASSWORD)
-    fleetrun._follower("audit", Way(Flags(), Console.standard()), Place("local[1]", Path()))
+    runs._follower("audit", configured, Place("local[1]", Path()))
     found = json.loads(os.environ[SETTINGS])
     assert (found["sasl.mechanism"], found["sasl.password"]) == ("SCRAM-SHA-512", "x")

@@ -25,7 +25,10 @@ CALLS = frozenset(
 )
 ALLOWED = {
     ("kafkaform/core/dataclass.py", "exec"): "makes the methods of our own classes",
-    ("kafkaform/cli/signals.py", "ctypes"): "asks Linux to end a child with its parent (prctl)",
+    (
+        "kafkaform/workflow/signals.py",
+        "ctypes",
+    ): "asks Linux to end a child with its parent (prctl)",
 }
 
 

@@ -159,7 +159,8 @@ import pytest
 from tests.hostile import edited
 from tests.test_cases import cluster_of
 from kafkaform.apply import execute
-from kafkaform.cli import app, applying
+from kafkaform.cli import app
+from kafkaform.workflow import applying
 
 edited.simulate(pytest.MonkeyPatch(), cluster_of())
 begin = applying._begin

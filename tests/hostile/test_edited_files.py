@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from kafkaform.cli.fleetregister import plain
 from kafkaform.core.errors import KafkaformError, StorageError
 from kafkaform.core.nouns import Misfit, parse
 from kafkaform.fleet.landed import register
@@ -19,6 +18,7 @@ from kafkaform.fleet.tables import manifest
 from kafkaform.sandbox import places, record
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends import lease, local
+from kafkaform.workflow.fleet.register import plain
 from kafkaform_kafka.connection.tokens import from_file
 
 from ..cli.here import Here

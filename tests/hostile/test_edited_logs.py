@@ -79,7 +79,7 @@ class _NoWait(SystemClock):
 @pytest.fixture
 def past(here: Here) -> Past:
     """A log with every kind of record but a mended fork, with a move and its throttle under way."""
-    for place in ("kafkaform.cli.workspace", "kafkaform.cli.commands.state"):
+    for place in ("kafkaform.workflow.workspace", "kafkaform.cli.commands.state"):
         here.monkeypatch.setattr(f"{place}.SystemClock", _NoWait)
     cluster = cluster_of()
     edited.simulate(here.monkeypatch, cluster)

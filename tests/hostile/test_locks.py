@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from kafkaform.cli import planning
 from kafkaform.core.clock import SystemClock
 from kafkaform.plan.observe import gather
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
+from kafkaform.workflow import planning
 
 from ..cli.folder import Folder
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.cli.untrusted import refuse_own_code
 from kafkaform.core.errors import UsageError
+from kafkaform.workflow.configuration.untrusted import refuse_own_code
 
 EVIL = 'open({canary!r}, "a").write(__file__ + "\\n")\n'
 BLOCK = 'provider "kafka" {\n  bootstrap_servers = ["127.0.0.1:1"]\n}\n'

@@ -13,14 +13,14 @@ import pytest
 
 from kafkaform.audit.event import Kind
 from kafkaform.audit.sinks.local import LocalSink
-from kafkaform.cli.saving import save, saved_plan
-from kafkaform.cli.workspace import read_log
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import KafkaformError, StorageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.state.model import new_state
+from kafkaform.workflow.plan_files import save, saved_plan
+from kafkaform.workflow.workspace import read_log
 
 from ..audit import story
 from ..cli.folder import Folder

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.cli.untrusted import variable
+from kafkaform.workflow.configuration.untrusted import variable
 from kafkaform_kafka.connection.settings import CONFIG
 
 from ..cli.folder import Folder

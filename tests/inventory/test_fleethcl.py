@@ -11,10 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.cli.configuration import Inputs
-from kafkaform.cli.fleethcl import Fleet, read_fleet
-from kafkaform.cli.fleetregister import known, plain
-from kafkaform.cli.fleetschema import BLOCKS, WAIVER
 from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import ConfigurationError, UsageError
 from kafkaform.core.landing import FORMAT
@@ -32,6 +28,10 @@ from kafkaform.fleet.landed.register import (
     Waiver,
     read,
 )
+from kafkaform.workflow.configuration.evaluation import Inputs
+from kafkaform.workflow.fleet.register import known, plain
+from kafkaform.workflow.fleet.register_file import Fleet, read_fleet
+from kafkaform.workflow.fleet.register_schema import BLOCKS, WAIVER
 
 EXAMPLE = Path(__file__).parents[2] / "examples/fleet/fleet.hcl"
 EVERYTHING = """

@@ -9,7 +9,7 @@ import pytest
 from kafka.protocol.metadata import MetadataRequest
 from typer.main import get_group
 
-from kafkaform.cli.tree import app
+from kafkaform.cli.command_tree import app
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import (

@@ -116,10 +116,12 @@ def _warm() -> None:
     """Import what commands need, once for all children."""
     import yaml  # type: ignore[import-untyped]  # noqa: F401
 
-    from kafkaform.cli import applying, planning, tree, validating  # noqa: F401
+    from kafkaform.cli import command_tree  # noqa: F401
     from kafkaform.cli.commands import console, fmt, graph, output, plan  # noqa: F401
+    from kafkaform.cli.terminal import validation  # noqa: F401
     from kafkaform.provider.registry import Registry
     from kafkaform.render import diagnostics, dot, human, markdown  # noqa: F401
+    from kafkaform.workflow import applying, planning  # noqa: F401
 
     registry = Registry()
     for name in registry.names:

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.cli.configuration import schemas
 from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import KafkaformError
 from kafkaform.language.console import evaluator
@@ -27,6 +26,7 @@ from kafkaform.provider.registry import Registry
 from kafkaform.render.diagnostics import diagnostic_data, render_diagnostics
 from kafkaform.render.dot import dot
 from kafkaform.syntax.format import format
+from kafkaform.workflow.configuration.evaluation import schemas
 
 from ..syntax.test_fuzz import DAMAGES, ROOT, corpus
 

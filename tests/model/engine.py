@@ -19,9 +19,6 @@ from kafkaform.apply.report import Work
 from kafkaform.audit.chain import verify
 from kafkaform.audit.event import Record
 from kafkaform.audit.index import Index
-from kafkaform.cli import applying, planning, workspace
-from kafkaform.cli.asking import Asking
-from kafkaform.cli.scene import Applied, Ask
 from kafkaform.core.address import parse_address
 from kafkaform.core.canonical import digest
 from kafkaform.core.dataclass import replace
@@ -46,6 +43,9 @@ from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.provider.contract import Provider, Session
 from kafkaform.state.codec import encode as encode_state
 from kafkaform.state.model import Row, State, new_state
+from kafkaform.workflow import applying, planning, workspace
+from kafkaform.workflow.configuration.data_answers import Asking
+from kafkaform.workflow.run import Applied, Ask
 from kafkaform_kafka.memory import Mishap, SimulatedClock, SimulatedCluster, Topic
 from kafkaform_kafka.memory.engine.schedule import Unreachable
 from kafkaform_kafka.memory.engine.world import Changes

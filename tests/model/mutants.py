@@ -12,13 +12,13 @@ from kafkaform.apply.ledger import Ledger
 from kafkaform.apply.replay import Replayed
 from kafkaform.audit.chain import glances
 from kafkaform.audit.index import Index, index
-from kafkaform.cli import applying, choosing, workspace
 from kafkaform.core.change import Outcome, OutcomeStatus
 from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import FaultClass
 from kafkaform.plan import build, observe, release
 from kafkaform.provider.contract import Session
 from kafkaform.state.backend import Held
+from kafkaform.workflow import applying, plan_choice, workspace
 
 from .store import MemoryBackend
 
@@ -116,10 +116,10 @@ MUTANTS: Mapping[str, Callable[[], list[Patch]]] = {
     "no guard": lambda: [(build, "guard", lambda changes, *_: tuple(changes))],
     "no lock": lambda: [(MemoryBackend, "lock", lambda *_: nullcontext(Held()))],
     "a log that was cut off is believed": lambda: [(applying, "read_log", _unanchored)],
-    "all of an open run is done": lambda: [(choosing, "_shows", lambda *_: True)],
+    "all of an open run is done": lambda: [(plan_choice, "_shows", lambda *_: True)],
     "any cluster will do": lambda: [
         (build, "_same_scopes", _never),
-        (choosing, "refuse_if_foreign", _never),
+        (plan_choice, "refuse_if_foreign", _never),
         (recover, "refuse_other_cluster", _never),
         (workspace, "refuse_other_scope", _never),
     ],

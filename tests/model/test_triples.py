@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafkaform.cli import applying
 from kafkaform.core.change import Action
+from kafkaform.workflow import applying
 
 from .triples import judged
 

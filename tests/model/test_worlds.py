@@ -14,9 +14,6 @@ from typing import Any, cast
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafkaform.cli import applying, planning
-from kafkaform.cli.configuration import Inputs, read_configuration
-from kafkaform.cli.scene import Ask
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.progress import silent
 from kafkaform.core.resource import Desired, Identity
@@ -24,6 +21,9 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import SecretRef
 from kafkaform.plan.model import Plan
 from kafkaform.provider.registry import Registry
+from kafkaform.workflow import applying, planning
+from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
+from kafkaform.workflow.run import Ask
 from kafkaform_kafka.memory import (
     MemoryProvider,
     Mishap,

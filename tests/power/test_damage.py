@@ -15,12 +15,12 @@ import pytest
 from kafkaform.audit.event import Kind, state_body
 from kafkaform.audit.journal import Journal
 from kafkaform.audit.sinks.local import LocalSink
-from kafkaform.cli.carrying import touched
 from kafkaform.core.head import Head
 from kafkaform.core.resource import Desired
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.state.codec import decode, encode
 from kafkaform.state.edit import commit, with_head, without_address
+from kafkaform.workflow.state_transfer import touched
 from tests.durability.promises import LOG, STATE, Before
 from tests.model import engine
 from tests.model.engine import House

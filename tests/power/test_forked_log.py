@@ -18,11 +18,11 @@ from kafkaform.audit.event import Record, decode, encode, timestamp
 from kafkaform.audit.line import held
 from kafkaform.audit.sinks.local import LocalSink
 from kafkaform.cli.app import run
-from kafkaform.cli.mending import mend
-from kafkaform.cli.stores import Store
 from kafkaform.core.errors import StorageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backends.local import FileLease, LocalBackend
+from kafkaform.workflow.log_repair import mend
+from kafkaform.workflow.stores import Store
 from tests.durability.promises import LOG, STATE
 from tests.model.engine import House
 

@@ -14,12 +14,12 @@ import pytest
 
 from kafkaform.audit.event import Kind
 from kafkaform.audit.sinks.local import LocalSink
-from kafkaform.cli.workspace import open_journal
 from kafkaform.core.errors import Locked
 from kafkaform.core.resource import Desired
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backend import Held
 from kafkaform.state.backends.local import LocalBackend
+from kafkaform.workflow.workspace import open_journal
 from tests.durability.promises import LOG
 from tests.model.engine import House
 

@@ -19,14 +19,14 @@ from typing import Any
 import pytest
 
 from kafkaform.audit.index import Index
-from kafkaform.cli import applying, planning, workspace
-from kafkaform.cli.configuration import Inputs
-from kafkaform.cli.scene import Ask
 from kafkaform.core.progress import silent
 from kafkaform.core.resource import Depth, Identity
 from kafkaform.plan.model import Plan
 from kafkaform.sandbox import Sandbox
 from kafkaform.state.model import new_state
+from kafkaform.workflow import applying, planning, workspace
+from kafkaform.workflow.configuration.evaluation import Inputs
+from kafkaform.workflow.run import Ask
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.wire.client import AnswerLost, NotSent, Wire
 from tests.model.engine import Screen

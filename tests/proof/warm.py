@@ -4,11 +4,11 @@ Nothing here opens a connection or starts a thread, so each command begins as in
 own; only the second that Python takes to import things is spent once.
 """
 
-from kafkaform.cli import app, tree
+from kafkaform.cli import app
 from kafkaform.cli.commands import apply, plan
 from kafkaform.syntax.parse import parse
 from kafkaform_kafka import provider, session
 
 parse('a = "${b}"', "warm")
 
-__all__ = ["app", "apply", "plan", "provider", "session", "tree"]
+__all__ = ["app", "apply", "plan", "provider", "session"]

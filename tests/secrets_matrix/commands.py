@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kafkaform.cli.tree import commands
+from kafkaform.cli.command_tree import commands
 
 LINES: Mapping[str, tuple[str, ...]] = {
     "init": (),

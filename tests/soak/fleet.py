@@ -15,9 +15,9 @@ from random import Random
 
 from pyspark.sql import SparkSession
 
-from kafkaform.cli.fleetjars import with_jars
 from kafkaform.fleet.spark.session import Place, build_session
 from kafkaform.sandbox.places import cache
+from kafkaform.workflow.fleet.jars import with_jars
 from tests.fleet.killing import MOMENTS, Rows, after, at, built, killed, landed, rows
 
 from .figures import Figures

@@ -18,19 +18,20 @@ from ...core.value import FrozenMap
 from ...plan.model import Options, Plan
 from ...render.documents import lines
 from ...render.text import inline, json_line
-from ..altering import make_plan, workspace
-from ..amendments import Wanted, entity_names, wanted_of
-from ..applying import apply
-from ..bundles import takes
-from ..connection import Connection, Way, connects
-from ..electing import electing, electing_plan
-from ..flags import AutoApprove, Input, Json, LockTimeout, Quiet, StateFile
-from ..inorder import InOrder
-from ..moving import cancelling, cancelling_plan
-from ..rehearsal import rehearse
-from ..scene import Ask, Scene
-from ..screen import screen
-from ..stores import seconds_of
+from ...workflow.alter.amendments import Wanted, entity_names, wanted_of
+from ...workflow.alter.dry_run import rehearse
+from ...workflow.alter.elections import electing, electing_plan
+from ...workflow.alter.move_cancellation import cancelling, cancelling_plan
+from ...workflow.alter.planning import make_plan, workspace
+from ...workflow.applying import apply
+from ...workflow.connection import Connection
+from ...workflow.run import Ask, Scene
+from ...workflow.stores import seconds_of
+from ..options.connection import Way, connects
+from ..options.flag_groups import takes
+from ..options.flags import AutoApprove, Input, Json, LockTimeout, Quiet, StateFile
+from ..options.variable_order import InOrder
+from ..terminal.screen import screen
 from .describe import described, terminal_width
 
 app = typer.Typer(help="Change what no block manages.", no_args_is_help=True)

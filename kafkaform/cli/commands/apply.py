@@ -9,9 +9,11 @@ import typer
 
 from ...core.errors import UsageError
 from ...plan.model import Options
-from ..configuration import Inputs
-from ..console import Console
-from ..flags import (
+from ...workflow.configuration.evaluation import Inputs
+from ...workflow.planning import check_fail_on
+from ...workflow.run import Ask
+from ...workflow.stores import seconds_of
+from ..options.flags import (
     AcceptOpenAccess,
     AcceptUnprovenAccess,
     Adopt,
@@ -30,10 +32,8 @@ from ..flags import (
     VarFile,
     accepted,
 )
-from ..planning import check_fail_on
-from ..running import run_apply
-from ..scene import Ask
-from ..stores import seconds_of
+from ..terminal.console import Console
+from ..terminal.run_command import run_apply
 
 PlanFile = Annotated[
     Path | None, typer.Argument(metavar="PLAN", help="What `plan -out=FILE` saved.")

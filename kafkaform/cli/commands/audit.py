@@ -16,11 +16,11 @@ from ...core.foreign import log_safe
 from ...core.head import Head, parse_head
 from ...core.value import FrozenMap
 from ...render.text import count, inline, json_line
-from ..connection import Way, connects
-from ..console import Console
-from ..flags import LockTimeout, StateFile
-from ..outlet import outlive_output
-from ..stores import open_store, seconds_of
+from ...workflow.outlet import outlive_output
+from ...workflow.stores import open_store, seconds_of
+from ..options.connection import Way, connects
+from ..options.flags import LockTimeout, StateFile
+from ..terminal.console import Console
 
 app = typer.Typer(help="The audit log.", no_args_is_help=True)
 SHOWN = 50
@@ -123,7 +123,7 @@ def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
 
     Nothing is lost: the log as it was is kept beside it, and a later apply recovers both runs.
     """
-    from ..mending import mend
+    from ...workflow.log_repair import mend
 
     store, console = open_store(state), Console.standard()
     found = mend(store, SystemClock(), seconds_of(lock_timeout, "--lock-timeout"))
@@ -160,7 +160,7 @@ def export(
     For spreadsheets and data frames.
     """
     # Spreadsheets and topics are no part of what other commands load.
-    from ..copies import csv_lines, rows
+    from ...workflow.log_copies import csv_lines, rows
 
     found = rows(open_store(state), run, after)
     Console.standard().lines(csv_lines(found) if csv else map(json_line, found))
@@ -179,7 +179,7 @@ def publish(
 
     The copy is for readers: the log that recovers and proves stays where it is.
     """
-    from ..copies import publish_log
+    from ...workflow.log_copies import publish_log
 
     outlive_output()
     done, cut = publish_log(open_store(state), way.connection(), to_topic)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from ...language.console import evaluator
 from ...provider.registry import Registry
-from ..configuration import Inputs, read_configuration
-from ..console import Console
-from ..flags import NoColor, Var, VarFile
-from ..repl import run
+from ...workflow.configuration.evaluation import Inputs, read_configuration
+from ..options.flags import NoColor, Var, VarFile
+from ..terminal.console import Console
+from ..terminal.repl import run
 
 
 def console(var: Var = [], var_file: VarFile = [], no_color: NoColor = False) -> int:

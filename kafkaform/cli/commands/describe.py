@@ -19,9 +19,9 @@ from ...core.value import FrozenMap
 from ...provider.contract import Session
 from ...render.documents import lines
 from ...render.text import count, inline, json_line
-from ..connection import Way, connects
-from ..console import Console
-from ..inorder import InOrder
+from ..options.connection import Way, connects
+from ..options.variable_order import InOrder
+from ..terminal.console import Console
 
 app = typer.Typer(help="Show what a cluster has.", no_args_is_help=True)
 

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from ...plan.model import Mode, Options
-from ..configuration import Inputs
-from ..console import Console
-from ..flags import (
+from ...workflow.configuration.evaluation import Inputs
+from ...workflow.run import Ask
+from ...workflow.stores import seconds_of
+from ..options.flags import (
     AcceptOpenAccess,
     AcceptUnprovenAccess,
     Exclude,
@@ -25,9 +26,8 @@ from ..flags import (
     VarFile,
     accepted,
 )
-from ..running import run_apply
-from ..scene import Ask
-from ..stores import seconds_of
+from ..terminal.console import Console
+from ..terminal.run_command import run_apply
 from .apply import Expect, NoWait
 
 Confirm = Annotated[

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from ...core.errors import UsageError
-from ..connection import Way, connects
-from ..console import Console
-from ..flags import Json, LockTimeout, Quiet, Var, VarFile
-from ..inorder import InOrder
-from ..outlet import outlive_output
+from ...workflow.outlet import outlive_output
+from ..options.connection import Way, connects
+from ..options.flags import Json, LockTimeout, Quiet, Var, VarFile
+from ..options.variable_order import InOrder
+from ..terminal.console import Console
 
 app = typer.Typer(help="All clusters at once: drift, access, use, history.", no_args_is_help=True)
 FILE = "fleet.hcl"
@@ -95,8 +95,8 @@ def snapshot(
     States, configurations and logs are read, too. Changes nothing but the landing folder.
     Exit code 5: not all could be read.
     """
-    from ..fleethcl import read_fleet
-    from ..fleetsnapshot import snapshot as take
+    from ...workflow.fleet.register_file import read_fleet
+    from ...workflow.fleet.snapshot import snapshot as take
 
     outlive_output()
     found = read_fleet(file, _inputs(var, var_file))
@@ -153,17 +153,17 @@ def run(
 
     Exit code 8: there are findings that --fail-on names; 5: not all clusters are known.
     """
-    from .. import fleetrun
-    from ..stores import seconds_of
+    from ...workflow.fleet import runs
+    from ...workflow.stores import seconds_of
 
     outlive_output()
     place = _root(root)
     patience = seconds_of(lock_timeout, "--lock-timeout")
-    ask = fleetrun.Ask(place, tuple(only), max_corrupt, from_topic, tuple(fail_on), keep, patience)
+    ask = runs.Ask(place, tuple(only), max_corrupt, from_topic, tuple(fail_on), keep, patience)
     with _bars(quiet=quiet or json) as report:
-        done = fleetrun.run(ask, fleetrun.spark_of(master, jars, ivy_settings), way, report)
-    _print(fleetrun.document(done) if json else list(fleetrun.told(done)))
-    fleetrun.refuse_findings(place, fail_on)
+        done = runs.run(ask, runs.spark_of(master, jars, ivy_settings), way.connection, report)
+    _print(runs.document(done) if json else list(runs.told(done)))
+    runs.refuse_findings(place, fail_on)
     _incomplete(place)
 
 
@@ -179,7 +179,7 @@ def report(
     redact: Annotated[bool, typer.Option("--redact", help="Names instead of principals.")] = False,
 ) -> None:
     """Write the report of the current build."""
-    from ..fleetanswers import write_report
+    from ...workflow.fleet.answers import write_report
 
     for path in write_report(_root(root), out, csv=csv, redact=redact):
         Console.standard().note(f"Wrote {path}.")
@@ -192,7 +192,7 @@ def query(
     form: Format = "table",
 ) -> None:
     """Ask the tables of the current build in SQL."""
-    from ..fleetanswers import formatted, queried
+    from ...workflow.fleet.answers import formatted, queried
 
     Console.standard().out(formatted(queried(_root(root), sql), form))
 
@@ -213,7 +213,7 @@ def who_can(
 
     Exit code 5: not all clusters are known.
     """
-    from ..fleetanswers import formatted, who
+    from ...workflow.fleet.answers import formatted, who
 
     place = _root(root)
     sheet = who(place, operation, resource, cluster=cluster, principal=principal, host=host)
@@ -253,14 +253,14 @@ def permissions(
     Exit code 5: not all clusters are known.
     """
     from ...fleet.access.permission_rows import Only
-    from .. import fleetpermissions as asked
-    from .. import fleetrun
+    from ...workflow.fleet import permissions as asked
+    from ...workflow.fleet import runs
 
     ask = asked.Ask(_root(root), Only(cluster, principal, resource), form, out)
     asked.check(ask)
     if expand:
         with _bars(quiet=quiet) as report:
-            told = asked.by_resource(ask, fleetrun.spark_of(master, jars, ivy_settings), report)
+            told = asked.by_resource(ask, runs.spark_of(master, jars, ivy_settings), report)
     else:
         told = asked.by_pattern(ask)
     if out is None:
@@ -284,7 +284,7 @@ def history(
 
     Who changed what and when, and what was changed by other means.
     """
-    from ..fleetanswers import formatted, timeline
+    from ...workflow.fleet.answers import formatted, timeline
 
     sheet = timeline(_root(root), key, cluster, since)
     Console.standard().out(formatted(sheet, form))
@@ -297,7 +297,7 @@ def status(root: Root = None, json: Json = False) -> None:
     Exit code 5: not all clusters and configurations are known.
     """
     from ...fleet.answers.history import as_text
-    from ..fleetanswers import standing, standing_document
+    from ...workflow.fleet.answers import standing, standing_document
 
     found = standing(_root(root))
     if json:
@@ -316,10 +316,10 @@ def doctor(
     json: Json = False,
 ) -> None:
     """Check what is needed here, and say what to do."""
-    from .. import fleetrun
+    from ...workflow.fleet import runs
 
-    found = fleetrun.examined(root, fleetrun.spark_of(master, jars, ivy_settings))
-    _print(fleetrun.examination(found) if json else list(fleetrun.lines(found)))
+    found = runs.examined(root, runs.spark_of(master, jars, ivy_settings))
+    _print(runs.examination(found) if json else list(runs.lines(found)))
     raise typer.Exit(1 if any(check.good is False for check in found) else 0)
 
 
@@ -335,11 +335,11 @@ def prepare(
     Fetches Delta Lake's jars and keeps Java's classes. Once for a computer or an image that is used
     again, and again after an update of Java or Spark.
     """
-    from .. import fleetrun
+    from ...workflow.fleet import runs
 
     outlive_output()
     with _bars(quiet=quiet) as report:
-        told = fleetrun.prepared(fleetrun.spark_of(master, jars, ivy_settings), report)
+        told = runs.prepared(runs.spark_of(master, jars, ivy_settings), report)
     Console.standard().out(told)
 
 
@@ -350,7 +350,7 @@ def _root(named: str | None) -> str:
     """As the command line or the environment says, else fleet.hcl. Raises UsageError."""
     if named:
         return named
-    from ..fleethcl import read_fleet
+    from ...workflow.fleet.register_file import read_fleet
 
     if Path(FILE).exists():
         said = read_fleet(Path(FILE)).root
@@ -364,9 +364,9 @@ def _root(named: str | None) -> str:
 
 def _incomplete(root: str, cluster: str | None = None) -> None:
     """End with 5 if a cluster is not wholly known, after saying which."""
-    from .. import fleetrun
+    from ...workflow.fleet import runs
 
-    unknown = list(fleetrun.missing(root, cluster))
+    unknown = list(runs.missing(root, cluster))
     for line in unknown:
         Console.standard().note(f"Not known: {line}")
     if unknown:
@@ -374,7 +374,7 @@ def _incomplete(root: str, cluster: str | None = None) -> None:
 
 
 def _inputs(var: list[Any], var_file: list[Path]) -> Any:
-    from ..configuration import Inputs
+    from ...workflow.configuration.evaluation import Inputs
 
     return Inputs.of(var, var_file)
 

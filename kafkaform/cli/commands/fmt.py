@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .. import formatting
-from ..flags import NoColor
+from ..options.flags import NoColor
+from ..terminal import formatting
 
 Targets = Annotated[
     list[Path] | None,

@@ -12,9 +12,9 @@ from ...core.errors import ConfigurationError
 from ...language.desired import Built
 from ...provider.registry import Registry
 from ...render.dot import dot
-from ..configuration import Inputs, read_configuration
-from ..console import Console
-from ..flags import Var, VarFile
+from ...workflow.configuration.evaluation import Inputs, read_configuration
+from ..options.flags import Var, VarFile
+from ..terminal.console import Console
 
 
 def graph(var: Var = [], var_file: VarFile = []) -> None:

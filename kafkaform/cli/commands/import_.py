@@ -13,14 +13,14 @@ from ...core.redaction import clean
 from ...language.declare.folder import FAMILIES, is_read
 from ...plan.model import Options
 from ...render.text import count, inline
-from ..configuration import Inputs
-from ..console import Console
-from ..flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
-from ..importing import Wanted, proven, take_stock, written
-from ..running import run_apply
-from ..scene import Ask
-from ..stores import seconds_of
-from ..workspace import Workspace, open_workspace
+from ...workflow.configuration.evaluation import Inputs
+from ...workflow.import_all import Wanted, proven, take_stock, written
+from ...workflow.run import Ask
+from ...workflow.stores import seconds_of
+from ...workflow.workspace import Workspace, open_workspace
+from ..options.flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
+from ..terminal.console import Console
+from ..terminal.run_command import run_apply
 
 STDOUT = "-"
 

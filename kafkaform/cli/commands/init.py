@@ -13,11 +13,11 @@ from ...core.errors import ConfigurationError, StorageError
 from ...provider.registry import Registry
 from ...render.text import count, inline, table
 from ...state.model import State
-from ..configuration import Inputs, read_configuration
-from ..console import Console
-from ..flags import LockTimeout, NoColor, StateFile, Var, VarFile
-from ..stores import Store, open_store, seconds_of
-from ..workspace import lock_info, new_run_id
+from ...workflow.configuration.evaluation import Inputs, read_configuration
+from ...workflow.stores import Store, open_store, seconds_of
+from ...workflow.workspace import lock_info, new_run_id
+from ..options.flags import LockTimeout, NoColor, StateFile, Var, VarFile
+from ..terminal.console import Console
 
 CONFIGURATION = (".kf.hcl", ".kf.json", ".tf", ".tf.json")
 OURS = ".kafkaform"

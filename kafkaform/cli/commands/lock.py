@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from ...render.text import inline
-from ..console import Console
-from ..flags import StateFile
-from ..outlet import outlive_output
-from ..stores import open_store
+from ...workflow.outlet import outlive_output
+from ...workflow.stores import open_store
+from ..options.flags import StateFile
+from ..terminal.console import Console
 
 app = typer.Typer(help="The lock of the state.", no_args_is_help=True)
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from .. import outputs
-from ..flags import StateFile
+from ..options.flags import StateFile
+from ..terminal import outputs
 
 
 def output(

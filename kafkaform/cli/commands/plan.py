@@ -15,9 +15,19 @@ from ...core.errors import UsageError
 from ...core.redaction import clean
 from ...plan.codec import encode
 from ...plan.model import Mode, Options, Plan
-from ..configuration import Inputs
-from ..console import Console
-from ..flags import (
+from ...workflow.configuration.evaluation import Inputs
+from ...workflow.plan_files import save
+from ...workflow.planning import (
+    apply_command,
+    check_fail_on,
+    read_only_plan,
+    refuse_if_blocked,
+    refuse_unmet,
+    validated_plan,
+)
+from ...workflow.stores import STATE_VARIABLE
+from ...workflow.workspace import open_workspace
+from ..options.flags import (
     AcceptOpenAccess,
     AcceptUnprovenAccess,
     Adopt,
@@ -35,18 +45,8 @@ from ..flags import (
     VarFile,
     accepted,
 )
-from ..planning import (
-    apply_command,
-    check_fail_on,
-    read_only_plan,
-    refuse_if_blocked,
-    refuse_unmet,
-    validated_plan,
-)
-from ..saving import save
-from ..screen import screen
-from ..stores import STATE_VARIABLE
-from ..workspace import open_workspace
+from ..terminal.console import Console
+from ..terminal.screen import screen
 
 Out = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Save the plan to this file.")

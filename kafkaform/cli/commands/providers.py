@@ -15,10 +15,10 @@ from ...core.schema import Attribute, ObjectSchema
 from ...language.declare.top_level import declare
 from ...provider.registry import Registry
 from ...render.text import inline, json_line, table
-from ..configuration import Inputs, read_configuration
-from ..console import Console
-from ..flags import Var, VarFile
-from ..terraform import provider_json
+from ...workflow.configuration.evaluation import Inputs, read_configuration
+from ...workflow.terraform_json import provider_json
+from ..options.flags import Var, VarFile
+from ..terminal.console import Console
 
 app = typer.Typer(help="The providers of this folder, and their schemas.")
 ADDRESS = "bootstrap_servers"

@@ -10,11 +10,11 @@ import typer
 from ...render.human import human
 from ...render.jsonplan import to_json
 from ...render.text import json_line
-from ..console import Console
-from ..flags import NoColor, StateFile
-from ..planning import apply_command
-from ..saving import saved_plan
-from ..stores import open_store
+from ...workflow.plan_files import saved_plan
+from ...workflow.planning import apply_command
+from ...workflow.stores import open_store
+from ..options.flags import NoColor, StateFile
+from ..terminal.console import Console
 from .state import row_lines, state_data
 
 PLAN_HELP = "What `plan -out=FILE` saved."

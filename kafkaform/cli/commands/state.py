@@ -19,14 +19,14 @@ from ...render.text import count, inline, json_line, value
 from ...state.codec import encode
 from ...state.edit import commit, move, with_head, without_address
 from ...state.model import Row, State
-from ..carrying import pull as pull_store
-from ..carrying import push as push_store
-from ..carrying import refuse_before_recovery, touched
-from ..console import Console
-from ..flags import LockTimeout, StateFile
-from ..outlet import outlive_output
-from ..stores import open_store, seconds_of
-from ..workspace import lock_info, new_run_id, open_journal, read_log
+from ...workflow.outlet import outlive_output
+from ...workflow.state_transfer import pull as pull_store
+from ...workflow.state_transfer import push as push_store
+from ...workflow.state_transfer import refuse_before_recovery, touched
+from ...workflow.stores import open_store, seconds_of
+from ...workflow.workspace import lock_info, new_run_id, open_journal, read_log
+from ..options.flags import LockTimeout, StateFile
+from ..terminal.console import Console
 
 app = typer.Typer(help="The recorded state.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="For programs.")]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .. import validating
-from ..flags import Json, NoColor, Untrusted, Var, VarFile
+from ..options.flags import Json, NoColor, Untrusted, Var, VarFile
+from ..terminal import validation
 
 
 def validate(
@@ -14,4 +14,4 @@ def validate(
     no_color: NoColor = False,
 ) -> int:
     """Check the configuration offline. Every fault comes with its place and advice."""
-    return validating.validate(var, var_file, untrusted=untrusted, json=json, no_color=no_color)
+    return validation.validate(var, var_file, untrusted=untrusted, json=json, no_color=no_color)

@@ -10,7 +10,7 @@ import typer
 from ... import __version__
 from ...provider.registry import Registry
 from ...render.text import json_line
-from ..console import Console
+from ..terminal.console import Console
 
 
 def version(json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:

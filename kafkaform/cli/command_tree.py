@@ -1,0 +1,161 @@
+"""All commands as typer sees them: parsing, help, completion.
+
+A wrong flag ends with 1, as architecture §7 says, not click's 2, because 2 means "there are
+changes" under --detailed-exitcode.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import UserDict
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ..core.diagnostics import Diagnostic, Severity
+from ..core.errors import UsageError
+from ..render.text import inline
+from ..workflow.configuration.places import enter
+from .commands import COMMANDS
+from .commands.version import version
+from .options.kafka_tools import OPERANDS, ROOT, command_instead, instead, meant
+from .options.terraform_flags import command_path, normalise
+from .options.variable_order import InOrder
+from .terminal.console import Console
+
+SETTINGS: dict[str, Any] = {
+    "no_args_is_help": True,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100},
+}
+
+_NO_NUMBER = re.compile(r"not a valid (int|float)( range)?(?=\.)")
+_NO_COMMAND = re.compile(r"No such command '(?P<word>[^']*)'\.(?P<near>.*)", re.DOTALL)
+NUMBERS = {"int": "not an integer", "float": "not a number"}
+"""What typer calls a number -> what a sentence says of a word that is none."""
+
+
+class Commands(UserDict[str, Any]):
+    """name -> command; each is imported when it is first looked up, because a command should not
+    wait for the libraries of the others."""
+
+    def __getitem__(self, name: str) -> Any:
+        found = self.data[name]
+        if isinstance(found, str):
+            found = self.data[name] = _load(name, found)
+        return found
+
+
+class Root(TyperGroup):
+    """The group of all commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Commands(COMMANDS)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+
+def _load(name: str, place: str) -> Any:
+    """What typer makes of the function or the group at `module:name`."""
+    module, _, attribute = place.partition(":")
+    item = getattr(import_module(f"{__package__}.{module}"), attribute)
+    holder = typer.Typer(**SETTINGS)
+    if isinstance(item, typer.Typer):
+        holder.add_typer(item, name=name)
+    else:
+        holder.command(name, cls=InOrder)(item)
+    return typer.main.get_group(holder).commands[name]
+
+
+app = typer.Typer(
+    name="kafkaform",
+    cls=Root,
+    help="Plan and apply for Apache Kafka.",
+    epilog="`kafkaform COMMAND --help` explains a command.",
+    **SETTINGS,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    chdir: Annotated[
+        Path | None, typer.Option("--chdir", metavar="DIR", help="Work in this folder.")
+    ] = None,
+    show_version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version.")
+    ] = False,
+) -> None:
+    """Plan and apply for Apache Kafka."""
+    if chdir is None:
+        return
+    try:
+        enter(chdir)
+    except OSError as error:
+        raise UsageError(
+            f"--chdir {chdir}: {error.strerror}", "Name the folder of a configuration."
+        ) from None
+
+
+def typed(arguments: Sequence[str], console: Console, kept: object = None) -> int:
+    """Run one command line; the exit code of a wrong one is 1. kept: what a shell hands to the
+    commands that are typed in it."""
+    command = commands()
+    codes = []
+    for words in meant(normalise(arguments, command), command):
+        try:
+            result = command.main(words, "kafkaform", standalone_mode=False, obj=kept)
+        except typer.TyperException as error:
+            return _usage(console, error, command_path(words, command))
+        codes.append(result if isinstance(result, int) else 0)
+    return max(codes)
+
+
+@cache
+def commands() -> TyperGroup:
+    """The group of all commands, made once."""
+    command = typer.main.get_command(app)
+    assert isinstance(command, TyperGroup)  # the app has a callback
+    return command
+
+
+def _usage(console: Console, error: typer.TyperException, path: str) -> int:
+    text, context = error.format_message(), getattr(error, "ctx", None)
+    if context is not None:
+        path = context.command_path
+    if text.startswith("Usage: "):  # nothing but a group was named, so its help is the answer
+        console.note(text)
+        return 1
+    text = _NO_NUMBER.sub(lambda match: NUMBERS[match[1]], text)
+    told = _meant_instead(error, text, path)
+    if told:
+        flag = getattr(error, "option_name", None)
+        text = f"`{path}` has no option {inline(flag)}" if flag else text.partition(" Did you")[0]
+    advice = told or f"`{path} --help` explains the command."
+    console.diagnostics((Diagnostic(Severity.ERROR, text, advice=advice),))
+    return 1
+
+
+def _meant_instead(error: typer.TyperException, text: str, path: str) -> str | None:
+    """What to type in place of an option or a command of Kafka's own tools."""
+    flag, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if text.startswith("No such option") and flag is not None and context is not None:
+        return instead(flag, context.command, path)
+    if text.startswith("Got unexpected extra argument"):
+        return OPERANDS.get(path)
+    match = _NO_COMMAND.fullmatch(text)
+    near = match is not None and match["near"] and path != ROOT  # what typer suggests fits there
+    return None if match is None or near else command_instead(match["word"])

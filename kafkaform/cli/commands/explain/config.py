@@ -1,0 +1,63 @@
+"""`kafkaform explain config`: where the value of a config comes from, level by level."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kafkaform_kafka.inspect.config_explanation import ENTITIES, explain
+from kafkaform_kafka.session import KafkaSession
+
+from ....core.diagnostics import suggest
+from ....core.errors import UsageError
+from ....render.configs import lines
+from ....render.text import json_line
+from ...options.connection import Way, connects
+from ..describe import terminal_width
+
+_ADVICE = (
+    "Write `topic NAME KEY`, `broker ID KEY`, `cluster KEY`, `group NAME KEY` or "
+    "`client-metrics NAME KEY`."
+)
+
+
+@connects
+def config(
+    way: Way,
+    words: Annotated[
+        list[str], typer.Argument(metavar="topic|broker|cluster|group|client-metrics [NAME] KEY")
+    ],
+    json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+) -> None:
+    """Where a config's value comes from.
+
+    Every level that could set it is shown, and the one that wins.
+    """
+    entity, name, key = _asked(words)
+    with way.session() as session:
+        if not isinstance(session, KafkaSession):
+            raise UsageError("only Kafka has such configs", "Choose a kafka provider block.")
+        document = explain(session.context, entity, name, key)
+    if json:
+        way.console.out(json_line(document))
+    else:
+        way.console.lines(lines(document, terminal_width(way.console)))
+
+
+def _asked(words: list[str]) -> tuple[str, str, str]:
+    """What the words name: entity, its name ("" for the cluster) and the key. Raises UsageError."""
+    entity, *rest = words
+    if entity not in ENTITIES:
+        raise UsageError(
+            f"{entity!r} has no configs to explain", suggest(entity, ENTITIES) or _ADVICE
+        )
+    if entity == "cluster":
+        rest = ["", *rest]
+    if len(rest) != 2 or not rest[1]:
+        raise UsageError(f"explain config {entity} does not say which config", _ADVICE)
+    if entity == "broker" and not rest[0]:
+        entity = "cluster"  # an empty name is the default of all brokers (KIP-248)
+    if not rest[0] and entity != "cluster":
+        raise UsageError(f"no {entity} has an empty name", _ADVICE)
+    return entity, rest[0], rest[1]

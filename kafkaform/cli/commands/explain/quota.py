@@ -1,0 +1,77 @@
+"""`kafkaform explain quota`: which limits a client has, level by level."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kafkaform_kafka.inspect.quota_explanation import Client, explain
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.protocol.broker_rules import plain_name_faults
+
+from ....core.diagnostics import Diagnostic, Severity
+from ....core.errors import KafkaformError, UsageError
+from ....core.resource import Depth
+from ....render.limits import lines
+from ....render.text import inline, json_line
+from ...options.connection import Way, connects
+from ..describe import terminal_width
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON document.")]
+
+
+@connects
+def quota(
+    way: Way,
+    user: Annotated[
+        str | None, typer.Option("--user", metavar="NAME", help="Without User: in front.")
+    ] = None,
+    client_id: Annotated[
+        str | None, typer.Option("--client-id", metavar="ID", help="As the client calls itself.")
+    ] = None,
+    ip: Annotated[
+        str | None, typer.Option("--ip", metavar="ADDRESS", help="Where it connects from.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Which quotas limit a client, and who shares them.
+
+    All eight levels are shown, and which one applies.
+    """
+    client = _client(user, client_id, ip)
+    way.console.diagnostics(
+        tuple(
+            Diagnostic(Severity.WARNING, f"--user {inline(text)}", advice=inline(f"{advice}."))
+            for text, advice in plain_name_faults(user or "")
+        )
+    )
+    with way.session() as session:
+        sweep, facts = session.sweep(quotas.KIND, Depth.FULL), session.facts
+    if sweep.coverage.fault is not None:
+        fault = sweep.coverage.fault
+        raise KafkaformError(f"the quotas cannot be read: {fault.message}", fault.advice)
+    document = explain(client, sweep, facts)
+    if json:
+        way.console.out(json_line(document))
+    else:
+        way.console.lines(lines(document, terminal_width(way.console)))
+
+
+def _client(user: str | None, client_id: str | None, ip: str | None) -> Client:
+    """Whom the flags mean. Raises UsageError."""
+    if (user is None) != (client_id is None):
+        raise UsageError(
+            "--user and --client-id go together: limits depend on both",
+            "A client without a name of its own is --client-id '', one without a login "
+            "--user ANONYMOUS.",
+        )
+    if user is None and ip is None:
+        raise UsageError("nobody is asked about", "Give --user and --client-id, or --ip.")
+    if "" in (user, ip):
+        raise UsageError(
+            f"{'--user' if user == '' else '--ip'} is empty, and a client is asked about",
+            "Name a client that has no limit of its own to see the defaults, or type "
+            "`kafkaform describe quotas --user ''`. One without a login is --user ANONYMOUS.",
+        )
+    return Client(user, client_id, ip)

@@ -1,0 +1,74 @@
+"""What Python itself would print or leave behind when something goes wrong, kept from it.
+
+A fault in a thread, in a destructor or outside of `app.run` is told in one line, without the
+words of its exception, which may hold a secret, and without the values of variables.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+_STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
+_QUIET = (SystemExit, BrokenPipeError)
+"""No faults: an end that was asked for, and a reader who has seen enough."""
+
+
+def hold_standard_streams() -> None:
+    """A stream that is closed is taken by something that cannot be read or written: else the next
+    file that is opened, such as the audit log, would get its number, and whatever a library
+    writes to standard error."""
+    for number, (name, mode) in enumerate(_STREAMS.items()):
+        known = getattr(sys, name) is not None
+        if known and _is_open(number):
+            continue
+        # For reading, also in the place of an output: writing fails then, as on a closed one.
+        descriptor = os.open(os.devnull, os.O_RDONLY)
+        if not known:
+            # It stays open for the whole process.
+            stream = open(descriptor, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+def tell_faults() -> None:
+    """From now on a fault that nobody catches is told as ours."""
+    sys.excepthook = _tell
+    threading.excepthook = lambda fault: _tell(fault.exc_type, fault.exc_value, fault.exc_traceback)
+    sys.unraisablehook = _tell_unraisable
+
+
+def _tell(
+    kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
+) -> None:
+    if issubclass(kind, _QUIET) or sys.stderr is None:
+        return
+    from .bug_report import summary
+
+    with suppress(OSError, ValueError):  # standard error is closed
+        ended = not issubclass(kind, Exception)
+        sys.stderr.write("Interrupted.\n" if ended else f"Error: {summary(kind, trace)}\n")
+
+
+def _tell_unraisable(fault: Any) -> None:
+    _tell(fault.exc_type, fault.exc_value, fault.exc_traceback)
+
+
+def no_core_dumps() -> None:
+    """The memory of this process, which will hold secrets, is not written to a disk when it
+    crashes. The sandbox's broker inherits that."""
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, hard))

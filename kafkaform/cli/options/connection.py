@@ -1,0 +1,138 @@
+"""Connections of commands that work with or without a configuration.
+
+--bootstrap-server, --command-config and --client-property name a cluster in the words of Kafka's
+own tools; without them the configuration of the folder does. A shell keeps its sessions open
+and hands them to the commands that are typed in it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...core.canonical import digest
+from ...core.dataclass import dataclass, field
+from ...core.errors import KafkaformError, UsageError
+from ...provider.contract import Session
+from ...workflow.configuration.clusters import Clusters
+from ...workflow.configuration.evaluation import Inputs
+from ...workflow.connection import Connection, ConnectionInputs, resolve_configured, resolve_direct
+from ..terminal.console import Console
+from .flag_groups import takes
+from .flags import NoColor, Var, VarFile
+
+BootstrapServer = Annotated[
+    str | None,
+    typer.Option("--bootstrap-server", metavar="HOST:PORT,…", help="Connect to this cluster."),
+]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option("--command-config", metavar="FILE", help="Properties of the Java client."),
+]
+ClientProperty = Annotated[
+    list[str],
+    typer.Option("--client-property", metavar="KEY=VALUE", help="One such property; wins."),
+]
+ProviderInstance = Annotated[
+    str | None,
+    typer.Option("--provider", metavar="NAME", help="Which provider block, such as kafka.eu."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a shell hands to the commands typed in it: how it connects, whether they may change
+    anything, its open sessions, and the clusters of those that a configuration names."""
+
+    flags: ConnectionInputs
+    writes: bool = False
+    sessions: dict[str, Session] = field(default_factory=dict)
+    clusters: Clusters = field(default_factory=Clusters)
+
+    def session(self, connection: Connection) -> Session:
+        """The session of this connection, opened when it is first asked for."""
+        key = digest([connection.instance, connection.settings.config])
+        if key not in self.sessions:
+            session = connection.open()
+            if connection.configuration is not None:
+                self.clusters.enter(connection.settings, session)
+            self.sessions[key] = session
+        return self.sessions[key]
+
+    def close(self) -> None:
+        """End all sessions; the next command connects again."""
+        self.clusters.known.clear()
+        while self.sessions:
+            with suppress(KafkaformError):
+                self.sessions.popitem()[1].close()
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a command reaches its cluster. kept: the sessions of the shell that it is typed in."""
+
+    flags: ConnectionInputs
+    console: Console
+    kept: Kept | None = None
+
+    @property
+    def wanted(self) -> ConnectionInputs:
+        """The command's own flags, or else those of the shell."""
+        own = self.flags.direct or self.flags.provider is not None
+        return self.flags if own or self.kept is None else self.kept.flags
+
+    def connection(self) -> Connection:
+        """What the flags mean; warnings are shown. Raises UsageError, ConfigurationError with
+        every fault."""
+        if not self.wanted.direct:
+            return resolve_configured(self.wanted)
+        found, warnings = resolve_direct(self.wanted, os.environ)
+        if self.wanted is self.flags:  # a shell has shown its own when it began
+            self.console.diagnostics(warnings)
+        return found
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """A session: the shell's own, or one that ends with the block."""
+        found = self.connection()
+        if self.kept is not None:
+            yield self.kept.session(found)
+            return
+        session = found.open()
+        try:
+            yield session
+        finally:
+            session.close()
+
+
+def way(
+    context: typer.Context,
+    bootstrap_server: BootstrapServer = None,
+    command_config: CommandConfig = None,
+    client_property: ClientProperty = [],  # noqa: B006  # as typer wants lists
+    provider: ProviderInstance = None,
+    var: Var = [],  # noqa: B006  # as typer wants lists
+    var_file: VarFile = [],  # noqa: B006  # as typer wants lists
+    no_color: NoColor = False,
+) -> Way:
+    """The way that flags describe. Raises UsageError for two ways to name a cluster."""
+    inputs = Inputs.of(var, var_file)
+    made = ConnectionInputs(
+        bootstrap_server, command_config, tuple(client_property), provider, inputs
+    )
+    if made.direct and provider is not None:
+        raise UsageError(
+            "--provider names a block of the configuration, and --bootstrap-server and its like "
+            "go without one",
+            "Give one of them.",
+        )
+    return Way(made, Console.standard(no_color=no_color), context.find_object(Kept))
+
+
+connects = takes("way", way)
+"""A command that needs a cluster: `way` is its parameter."""

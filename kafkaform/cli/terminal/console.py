@@ -1,0 +1,88 @@
+"""Where text goes: results to stdout, everything about the run to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+
+from ...core.dataclass import dataclass
+from ...core.diagnostics import Diagnostics
+from ...workflow.outlet import is_lost
+from ...workflow.signals import until_readable
+
+DEFAULT_WIDTH, MAX_WIDTH = 100, 120
+
+
+@dataclass(frozen=True, slots=True)
+class Console:
+    """colour: for stdout; errors_colour: for stderr; interactive: somebody can answer."""
+
+    colour: bool
+    errors_colour: bool
+    interactive: bool
+    width: int
+
+    @staticmethod
+    def standard(*, no_color: bool = False, interactive: bool = True) -> Console:
+        """As the terminal is: NO_COLOR and pipes switch colour off."""
+        plain = no_color or "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+        return Console(
+            sys.stdout.isatty() and not plain,
+            sys.stderr.isatty() and not plain,
+            interactive and sys.stdin is not None and sys.stdin.isatty(),
+            min(_columns() or DEFAULT_WIDTH, MAX_WIDTH),
+        )
+
+    def out(self, text: str) -> None:
+        """Result text; a final newline is added if it lacks one."""
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+        sys.stdout.flush()
+
+    def exactly(self, data: bytes) -> None:
+        """Result bytes as they are."""
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    def lines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.out(line)
+
+    def note(self, text: str) -> None:
+        """One line about the run, on stderr."""
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
+
+    def diagnostics(self, diagnostics: Diagnostics) -> None:
+        """Errors and warnings, on stderr."""
+        if diagnostics:
+            # A command that has nothing to complain about should not load what draws complaints.
+            from ...render.diagnostics import render_diagnostics
+            from ...workflow.outlet import cleaned
+
+            told = cleaned(diagnostics)
+            sys.stderr.write(render_diagnostics(told, colour=self.errors_colour, width=self.width))
+            sys.stderr.flush()
+
+    def ask(self, question: str) -> str:
+        """The answer typed to a question, or an empty string at the end of input."""
+        sys.stderr.write(question)
+        sys.stderr.flush()
+        if is_lost(sys.stderr):  # a question that nobody saw has no answer
+            return ""
+        if self.interactive:
+            until_readable(sys.stdin)
+        return sys.stdin.readline().strip()
+
+
+def _columns() -> int:
+    """As wide as COLUMNS says, or the terminal; `shutil` would load all archive formats."""
+    chosen = os.environ.get("COLUMNS", "")
+    if chosen.isdecimal() and int(chosen):
+        return int(chosen)
+    try:
+        out = sys.__stdout__.fileno()  # type: ignore[union-attr]  # None is caught below
+        return os.get_terminal_size(out).columns
+    except (AttributeError, ValueError, OSError):  # no standard output, closed, or no terminal
+        return DEFAULT_WIDTH

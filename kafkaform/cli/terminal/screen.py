@@ -1,0 +1,240 @@
+"""What a plan or an apply shows while it runs: text for people or JSON lines for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import groupby
+from operator import attrgetter
+
+import typer
+
+from ... import __version__
+from ...apply.obligations import told
+from ...apply.recover import SUPERSEDED, Recovered
+from ...apply.report import Report, Result, Work
+from ...apply.verify import Invisible
+from ...core.change import Verdict
+from ...core.clock import SystemClock
+from ...core.dataclass import dataclass, field
+from ...core.diagnostics import Diagnostics
+from ...core.errors import KafkaformError, UsageError, exit_code
+from ...core.progress import Event, silent
+from ...core.progress import Report as ReportTo
+from ...core.resource import FaultClass, Output
+from ...plan.model import Mode, Plan
+from ...render import stream
+from ...render.human import human
+from ...render.jsonplan import Data
+from ...render.progress import Bars
+from ...render.report import ApplyReport, apply_report, apply_summary
+from ...render.text import count, inline
+from ...render.validation import validation_events, validation_text
+from ...workflow.outlet import outlive_output
+from .console import Console
+
+_WITHOUT_ASKING = {
+    Mode.NORMAL: "Use --auto-approve, or review a plan and give its approval with --expect.",
+    Mode.DESTROY: "Name the clusters with --confirm CLUSTER, or review `plan --destroy` and give "
+    "its approval with --expect.",
+}
+_ALTER_WITHOUT_ASKING = "Use --auto-approve."
+_FEW = 5
+"""How many steps that ended alike are told one by one."""
+
+
+@dataclass(slots=True)
+class TextScreen:
+    """For people: plans and results on stdout, progress and questions on stderr. clear: takes
+    the progress from the terminal before anything else is written there."""
+
+    console: Console
+    progress: ReportTo = silent
+    clear: Callable[[], None] = lambda: None
+    detail: bool = True
+    command: str = "apply"
+
+    def plan(self, plan: Plan) -> None:
+        self.clear()
+        self.console.out(
+            human(plan, colour=self.console.colour, width=self.console.width, detail=self.detail)
+        )
+
+    def validated(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
+        self.clear()
+        self.console.out("\n" + validation_text(plan, verdicts))
+
+    def approve(self, plan: Plan) -> bool:
+        """Only `yes` applies; a destroy asks for the cluster id of each instance."""
+        if not self.console.interactive:
+            raise UsageError(
+                "nobody can be asked here, so the plan is not approved; nothing was sent",
+                _without_asking(self.command, plan),
+            )
+        if plan.options.mode is Mode.DESTROY:
+            return all(self._type_cluster(name, plan) for name in sorted(plan.instances))
+        answer = self.console.ask('\nApply these changes? Only "yes" is accepted: ')
+        return answer == "yes"
+
+    def _type_cluster(self, instance: str, plan: Plan) -> bool:
+        scope = plan.instances[instance].facts.scope_id
+        question = f'\nEverything of {instance} is destroyed. Type its cluster id "{scope}": '
+        return self.console.ask(question) == scope
+
+    def recovered(self, found: Recovered) -> None:
+        for line in _recovered(found):
+            self.note(line)
+        if found.taken_in:
+            outcomes = count(found.taken_in, "outcome")
+            self.note(f"Took {outcomes} of an earlier run into the state.")
+        if found.edits:
+            edits = count(found.edits, "edit")
+            self.note(f"Repeated {edits} that the state lacked (`state rm`, `state mv`, ...).")
+        for identity in found.released:
+            self.note(
+                f"{inline(str(identity))} is not managed any more: an edit that an earlier version "
+                "logged may have let it go. If it is yours, adopt it again."
+            )
+
+    def note(self, text: str) -> None:
+        self.clear()
+        self.console.note(text)
+
+    def stands(self, work: Work) -> None:
+        self.note(inline(told(work)))
+
+    def result(self, report: Report, run: str, plan: Plan) -> None:
+        self.clear()
+        told = _report(report, run, plan)
+        self.console.out("\n" + apply_summary(told, colour=self.console.colour))
+        self._late(report.invisible)
+
+    def _late(self, late: tuple[Invisible, ...]) -> None:
+        where = attrgetter("node", "why")
+        for (node, why), many in groupby(sorted(late, key=where), where):
+            names = [inline(item.address) for item in many]
+            shown = names if len(names) <= _FEW else [count(len(names), "object")]
+            silent = f": it does not answer ({inline(why)})" if why else ""
+            for name in shown:
+                self.note(f"{name}: applied, not yet visible on broker {node}{silent}.")
+
+    def outputs(self, outputs: tuple[Output, ...]) -> None:
+        pass
+
+    def diagnostics(self, diagnostics: Diagnostics) -> None:
+        self.console.diagnostics(diagnostics)
+
+
+@dataclass(slots=True)
+class JsonScreen:
+    """For programs: one JSON object a line on stdout, in the shape of Terraform's."""
+
+    console: Console
+    command: str = "apply"
+    stream: stream.Stream = field(default_factory=lambda: stream.Stream(SystemClock()))
+
+    def progress(self, event: Event) -> None:
+        self._put(stream.progress(event))
+
+    def begin(self) -> None:
+        self._put(stream.version(__version__))
+
+    def plan(self, plan: Plan) -> None:
+        for line in self.stream.lines(stream.plan_events(plan)):
+            self.console.out(line)
+
+    def validated(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
+        for line in self.stream.lines(validation_events(plan, verdicts)):
+            self.console.out(line)
+
+    def approve(self, plan: Plan) -> bool:
+        raise UsageError(
+            "--json asks no questions; nothing was sent", _without_asking(self.command, plan)
+        )
+
+    def recovered(self, found: Recovered) -> None:
+        for result in found.closed:
+            self._put(stream.apply_result(result.change, result.outcome, 0.0))
+
+    def note(self, text: str) -> None:
+        self._put(stream.log(text))
+
+    def stands(self, work: Work) -> None:
+        ticket = work.obligation.body["ticket"]
+        self._put(stream.log(inline(told(work))) | {"kafkaform": {"ticket": ticket}})
+
+    def result(self, report: Report, run: str, plan: Plan) -> None:
+        for result in report.results:
+            self._put(stream.apply_result(result.change, result.outcome, result.duration_ms / 1000))
+        self._put(stream.apply_summary(_report(report, run, plan)))
+
+    def outputs(self, outputs: tuple[Output, ...]) -> None:
+        self._put(stream.outputs(outputs))
+
+    def diagnostics(self, diagnostics: Diagnostics) -> None:
+        for item in diagnostics:
+            self._put(stream.diagnostic(item))
+
+    def _put(self, event: Data) -> None:
+        self.console.out(self.stream.line(event))
+
+
+Screen = TextScreen | JsonScreen
+
+
+def _report(report: Report, run: str, plan: Plan) -> ApplyReport:
+    pairs = ((r.change, r.outcome) for r in report.results)
+    blocked = sum(1 for change in plan.changes if change.blocked is not None)
+    return apply_report(pairs, run, blocked=blocked)
+
+
+def _recovered(found: Recovered) -> Iterator[str]:
+    """One line for each step that was closed, or for all that ended alike if they are many."""
+    alike: dict[str, list[str]] = {}
+    for result in found.closed:
+        alike.setdefault(_ended(result), []).append(result.change.address)
+    runs = f"run {found.runs[0]}" if len(found.runs) == 1 else f"{len(found.runs)} runs"
+    for end, addresses in alike.items():
+        if len(addresses) > _FEW:
+            steps = count(len(addresses), "step")
+            yield f"Recovered {steps} that {inline(runs)} left open: {end}."
+        else:
+            yield from (f"Recovered {inline(address)}: {end}." for address in addresses)
+
+
+def _ended(result: Result) -> str:
+    """How a recovered step ended, and why if that is no success."""
+    fault = result.outcome.fault
+    if fault is None:
+        return result.outcome.status.value
+    if fault.code == SUPERSEDED:
+        return f"superseded, {fault.message}"
+    if fault.kind is FaultClass.NOT_APPLIED:
+        return f"not applied; {inline(fault.message)}"
+    return f"{result.outcome.status.value} ({inline(fault.code)})"
+
+
+def _without_asking(command: str, plan: Plan) -> str:
+    """How a plan is approved where nobody can be asked; one of `alter` is reviewed nowhere else."""
+    return _ALTER_WITHOUT_ASKING if command == "alter" else _WITHOUT_ASKING[plan.options.mode]
+
+
+@contextmanager
+def screen(
+    console: Console, *, json: bool, quiet: bool, detail: bool = True, command: str = "apply"
+) -> Iterator[Screen]:
+    """The screen of one run; progress bars live while the block does. command: what advice is
+    for."""
+    if json:
+        shown = JsonScreen(console, command)
+        shown.begin()
+        try:
+            yield shown
+        except KafkaformError as error:  # programs read their errors where they read the rest
+            outlive_output()  # the exit code of the error counts, whoever can read the error
+            shown.diagnostics(error.diagnostics)
+            raise typer.Exit(exit_code(error)) from None
+        return
+    with Bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
+        yield TextScreen(console, bars, bars.clear, detail, command)

@@ -1,0 +1,328 @@
+"""An apply from lock to unlock: recover → plan or load → approve → look again → dry-run → send →
+verify. Architecture §4 in order, each step a call."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from .. import __version__
+from ..apply.execute import Run, execute
+from ..apply.freshness import refuse_if_stale, refuse_unproven_removals
+from ..apply.ledger import Ledger
+from ..apply.preflight import checked, refuse
+from ..apply.report import Report, Work
+from ..apply.secrets import in_plan, refuse_exposed, resolve
+from ..apply.stop import Stop, listening
+from ..apply.verify import verify
+from ..audit.event import (
+    Kind,
+    approval_body,
+    plan_body,
+    run_begin_body,
+    run_end_body,
+    timestamp,
+    validate_body,
+    verify_body,
+)
+from ..core.change import Change, Outcome, OutcomeStatus, Verdict
+from ..core.dataclass import replace
+from ..core.diagnostics import Diagnostics
+from ..core.errors import Blocked, Interrupted, KafkaformError, Locked, OtherCluster, PlanRefused
+from ..core.progress import Message
+from ..core.resource import InstanceWorld
+from ..core.value import FrozenMap
+from ..plan.approval import change_digest
+from ..plan.build import reviewed
+from ..plan.codec import to_data
+from ..plan.model import Plan
+from ..plan.observe import Look
+from ..state.edit import with_outputs
+from .configuration.evaluation import recorded_outputs
+from .outlet import outlive_output
+from .plan_choice import choose, refuse_old_token
+from .planning import refuse_if_blocked
+from .recovery import close_earlier_runs, wait_for_the_run_before
+from .run import Applied, Ask, Chosen, Scene, Screen
+from .signals import Unsent, tell_finishing, unsent
+from .workspace import (
+    Workspace,
+    commit_of,
+    connected,
+    find_owed_in,
+    find_written,
+    first_state,
+    lock_info,
+    new_run_id,
+    open_journal,
+    read_log,
+    refuse_lost_state,
+)
+
+AGAIN = "Run the same command again."
+RECOVERING = (
+    "interrupted while finding out what earlier runs left open; what was found is recorded, and "
+    "nothing was sent"
+)
+
+
+def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
+    """Run one apply. Raises the KafkaformError that its exit code stands for, except for what
+    went wrong while sending: that is in the report."""
+    refuse_old_token(ask.expect)
+    run = new_run_id()
+    info = lock_info(run, ask.command, timestamp(space.clock.now()))
+    _tell_of_waiting(space, ask, screen)
+    with (
+        unsent("interrupted before anything was sent", AGAIN) as mark,
+        space.backend.lock(info, ask.lock_timeout, space.clock) as lease,
+    ):
+        space.backend.check_writable()
+        space.sink.check_writable()
+        loaded = space.backend.load()
+        before = loaded.state or first_state(space.sink)
+        found = read_log(space.sink, loaded.state)
+        refuse_lost_state(loaded.state, found, space)
+        lineage = before.lineage or str(uuid.uuid4())
+        state = replace(before, lineage=lineage, kafkaform_version=__version__)
+        journal = open_journal(space.sink, space.clock, run, state, found, lease)
+        journal.mend()
+        owed = find_owed_in(space.sink, found)
+        ledger = Ledger(space.backend, journal, state, loaded.version, owed.open)
+        with connected(space, state, found, ask.instance) as sessions:
+            with unsent(RECOVERING, AGAIN):
+                wait_for_the_run_before(lease, found, sessions, space.clock, screen)
+                found = close_earlier_runs(space, ask, found, ledger, sessions, screen, owed)
+            scene = Scene(space, ask, screen, sessions, ledger, found, before.lineage, lease)
+            return _apply(scene, mark)
+
+
+def _tell_of_waiting(space: Workspace, ask: Ask, screen: Screen) -> None:
+    """Who waits for a lock should know, and for whom."""
+    holder = space.backend.holder() if ask.lock_timeout > 0 else None
+    if holder is not None:
+        screen.progress(Message(f"Waiting up to {ask.lock_timeout:g} s for the lock of {holder}"))
+
+
+def _apply(scene: Scene, mark: Unsent) -> Applied:
+    run, ask = scene.ledger.journal.run, scene.ask
+    chosen = choose(scene)
+    outlive_output()
+    plan = chosen.plan
+    if chosen.already:
+        return Applied(plan, scene.ledger.state, run, already=chosen.already)
+    refuse_if_blocked(plan, ask.fail_on, excludes=ask.make is None)
+    if plan.idle:
+        broken = _keep_up(scene, chosen)
+        return Applied(plan, scene.ledger.state, run, told=broken)
+    how = _approved(scene, plan)
+    _look_again(scene, plan, chosen.done)
+    secrets = resolve(in_plan(plan, chosen.done), scene.space.configuration.secret)
+    refuse_exposed(plan)
+    verdicts = _dry_run(scene, plan, chosen.done)
+    _begin(scene, plan, how, verdicts)
+    stop = Stop(heard=tell_finishing)
+    with listening(stop):
+        mark.over = True
+        job = Run(
+            plan,
+            scene.sessions,
+            scene.space.types,
+            secrets,
+            scene.ledger,
+            scene.space.clock,
+            stop,
+            scene.screen.progress,
+            scene.lease,
+            chosen.done,
+            scene.ask.again,
+        )
+        report, broken = _end(scene, chosen, _verified(scene, job, execute(job)))
+    _tell(scene.screen, report.work)
+    return Applied(plan, scene.ledger.state, run, report, told=broken)
+
+
+def _tell(screen: Screen, work: Iterable[Work]) -> None:
+    for item in work:
+        screen.stands(item)
+
+
+# ── before the first send ───────────────────────────────────────────────────────────────
+
+
+def _approved(scene: Scene, plan: Plan) -> str:
+    """How the plan was approved. Raises if it was not."""
+    ask = scene.ask
+    if ask.expect:
+        return "expect"
+    if ask.plan_file:
+        return "plan_file"
+    if ask.confirm:
+        _confirmed(plan, ask.confirm)
+        return "confirm"
+    if ask.how:
+        return ask.how
+    if not scene.screen.approve(plan):
+        raise KafkaformError("not approved; nothing was sent")
+    return "terminal"
+
+
+def _confirmed(plan: Plan, confirm: tuple[str, ...]) -> None:
+    """Raises KafkaformError unless exactly the clusters of the plan are named."""
+    scopes = {item.facts.scope_id for item in plan.instances.values()}
+    if scopes != set(confirm):
+        raise KafkaformError(
+            f"--confirm names {', '.join(sorted(set(confirm)))}, but this would destroy in "
+            f"{', '.join(sorted(scopes))}",
+            "Name exactly the clusters that you mean. Nothing was sent.",
+        )
+
+
+def _look_again(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> None:
+    """Freshness, proof of ownership for deletes, and the provider's review, on a fresh world."""
+    state, sessions = scene.ledger.state, scene.sessions
+    written = {step_id: outcome.incarnation for step_id, outcome in done.items()}
+    todo = [c for c in plan.effective if not c.steps or any(s.id not in done for s in c.steps)]
+    if scene.ask.make is None:  # who named the object himself needs no record of it
+        refuse_unproven_removals(
+            todo,
+            state,
+            scene.found,
+            sessions,
+            scene.space.types,
+            partial(find_written, scene.space.sink),
+        )
+    refuse_if_stale(todo, sessions, scene.space.types, state, written, scene.ask.again)
+    facts = {instance: session.facts for instance, session in sessions.items()}
+    world = {instance: InstanceWorld(fact, {}) for instance, fact in facts.items()}
+    providers = {i: p for i, p in scene.space.providers.items() if i in sessions}
+    look, accepted = Look(sessions, world), plan.options.accept
+    again, _ = reviewed(plan.changes, providers, look, facts, accepted)
+    _refuse_if_worse(plan.changes, again)
+
+
+def _refuse_if_worse(before: Sequence[Change], again: Sequence[Change]) -> None:
+    """Raises Blocked for a change that the plan did not know to be blocked, and PlanRefused for
+    one that would take more rights than the plan shows."""
+    new = [c for c, old in zip(again, before, strict=True) if c.blocked and not old.blocked]
+    if new:
+        raise Blocked(
+            "the world changed since the plan: "
+            + "; ".join(f"{c.address}: {c.blocked.reason}" for c in new if c.blocked),
+            "Plan again.",
+        )
+    lost = [
+        (change.address, loss)
+        for change, old in zip(again, before, strict=True)
+        for loss in change.losses
+        if loss not in old.losses
+    ]
+    if lost:
+        raise PlanRefused(
+            "the plan would take more rights than it shows: "
+            + "; ".join(f"{address}: {loss}" for address, loss in lost[:5])
+            + (" ..." if len(lost) > 5 else ""),
+            "Plan again and look at who loses what. Nothing was sent.",
+        )
+
+
+def _dry_run(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> Mapping[str, Verdict]:
+    """Pass 1: rights of all steps, then every step with nothing before it. One refusal, and
+    nothing is sent."""
+    verdicts = checked(plan, done, scene.sessions, scene.space.clock, scene.screen.progress)
+    refuse(verdicts, {step.id: step for change in plan.effective for step in change.steps})
+    return verdicts
+
+
+def _begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Verdict]) -> None:
+    """Who, what and why, durable together, before the first intent."""
+    scopes = {name: item.facts.scope_id for name, item in plan.instances.items()}
+    digests = [change_digest(c, scopes[c.identity.instance], plan.lineage) for c in plan.effective]
+    begin = run_begin_body(
+        plan.approval,
+        digests,
+        scopes,
+        command=scene.ask.command,
+        host=socket.gethostname(),
+        commit=commit_of(scene.space.configuration.folder),
+        kafkaform_version=__version__,
+    )
+    data = to_data(plan)
+    assert isinstance(data, FrozenMap)  # a plan is a dataclass
+    scene.ledger.journal.write_all(
+        [
+            (Kind.RUN_BEGIN, begin),
+            (Kind.PLAN, plan_body(data, plan.approval, plan.configuration)),
+            (Kind.APPROVAL, approval_body(plan.approval, how, plan.configuration)),
+            (Kind.VALIDATE, validate_body(plan.approval, verdicts.values())),
+        ]
+    )
+
+
+# ── after the last send ─────────────────────────────────────────────────────────────────
+
+
+def _verified(scene: Scene, job: Run, report: Report) -> Report:
+    """The report, with what some broker does not show yet."""
+    good = {r.change.identity for r in report.results if r.outcome.status is OutcomeStatus.APPLIED}
+    bad = {
+        r.change.identity for r in report.results if r.outcome.status is not OutcomeStatus.APPLIED
+    }
+    whole = [change for change in job.plan.effective if change.identity in good - bad]
+    if not scene.ask.wait or not whole or report.stopped is not None:
+        return report
+    made = {
+        result.change.identity: result.outcome.incarnation
+        for result in report.results
+        if result.outcome.incarnation is not None
+    }
+    try:
+        late = verify(
+            whole, made, job.sessions, job.types, job.clock, job.stop, scene.screen.progress
+        )
+    except (Interrupted, OtherCluster) as error:
+        return replace(report, stopped=error)
+    places = [(item.address, item.node) for item in late]
+    scene.ledger.journal.write(Kind.VERIFY, verify_body(job.plan.approval, len(whole), places))
+    return replace(report, invisible=late)
+
+
+def _end(scene: Scene, chosen: Chosen, report: Report) -> tuple[Report, Diagnostics]:
+    """Outputs, the end of the run, and the state anchored at it; the report, and the rules that do
+    not hold. Whoever lost the lock writes nothing any more, and outputs of another cluster are
+    nobody's."""
+    if isinstance(report.stopped, Locked):
+        return report, ()
+    broken: Diagnostics = ()
+    try:
+        if not isinstance(report.stopped, OtherCluster):
+            broken = _keep_up(scene, chosen)
+    except OtherCluster as error:
+        report = replace(report, stopped=error)
+    counts = Counter(result.outcome.status.value for result in report.results)
+    end = run_end_body(chosen.plan.approval, complete=report.complete, counts=counts)
+    scene.ledger.journal.write(Kind.RUN_END, end)
+    scene.ledger.save(scene.ledger.state)
+    return report, broken
+
+
+def _keep_up(scene: Scene, chosen: Chosen) -> Diagnostics:
+    """The state of what needs no change: rows as they are live today, and outputs."""
+    if chosen.made_now:
+        scene.ledger.refresh(chosen.plan.changes)
+    return _keep_outputs(scene, chosen.plan)
+
+
+def _keep_outputs(scene: Scene, plan: Plan) -> Diagnostics:
+    """Outputs and rules are evaluated with what is there now, if the configuration is the
+    plan's; what the plan has not told yet."""
+    if scene.space.desired.digest != plan.configuration:
+        return ()
+    settled = scene.space.configuration.settled(scene.space.desired, scene.sessions)
+    after = with_outputs(scene.ledger.state, recorded_outputs(settled.outputs))
+    if after.outputs != scene.ledger.state.outputs:
+        scene.ledger.save(after)
+    return tuple(item for item in settled.diagnostics if item not in plan.diagnostics)

@@ -1,0 +1,65 @@
+"""The `backend` block of a configuration: where its state lives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ...core.diagnostics import Diagnostic, Diagnostics, Severity, suggest
+
+if TYPE_CHECKING:
+    from ...language.declare.settings import Settings
+
+LOCAL, IN_PROCESS = "local", "memory"
+LEASE = "lease"
+"""How long a remote lock outlives a run that died: the one argument that is not the store's."""
+
+
+def backend_faults(found: Settings) -> Diagnostics:
+    """Why the block names no place."""
+    return tuple(_faults(found)) if found.backend is not None else ()
+
+
+def placed(found: Settings) -> tuple[str, Mapping[str, str]]:
+    """The place that a sound block names, and its options."""
+    texts = {n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in found.options.items()}
+    if found.backend == LOCAL:
+        return texts["path"], {}
+    from ...state.backends.obstores import KINDS
+
+    return f"{KINDS[str(found.backend)].start}://", texts
+
+
+def _faults(found: Settings) -> Iterator[Diagnostic]:
+    kinds, name = _kinds(), str(found.backend)
+    if name not in kinds:
+        yield _fault(found, f'There is no backend "{name}"', f"There are: {', '.join(kinds)}.")
+        return
+    required, optional = kinds[name]
+    known = (*required, *optional)
+    for name, value in found.options.items():
+        if name not in known:
+            hint = suggest(name, known) or f"It takes: {', '.join(known)}."
+            advice = f"{hint} Credentials come from the environment only."
+            yield _fault(found, f'The backend "{found.backend}" has no argument "{name}"', advice)
+        elif not isinstance(value, str | bool) or value == "":
+            yield _fault(found, f'"{name}" of a backend block must be a text', "Put it in quotes.")
+    for name in required:
+        if name not in found.options:
+            yield _fault(found, f'The backend "{found.backend}" needs "{name}"', f"Add {name}.")
+
+
+def _kinds() -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Name -> the arguments that it needs, and those that it may have."""
+    from ...state.backends.obstores import COMMON, KINDS
+
+    remote = {
+        name: ((kind.bucket, kind.folder), (*kind.settings, *COMMON, LEASE))
+        for name, kind in KINDS.items()
+        if name != IN_PROCESS
+    }
+    return {LOCAL: (("path",), ()), **remote}
+
+
+def _fault(found: Settings, summary: str, advice: str) -> Diagnostic:
+    return Diagnostic(Severity.ERROR, summary, range=found.range, advice=advice)

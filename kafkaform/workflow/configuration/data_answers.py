@@ -1,0 +1,43 @@
+"""Data sources: asked while the configuration is evaluated, each question once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...core.canonical import digest
+from ...core.dataclass import dataclass, field
+from ...core.resource import ProviderConfig
+from ...core.value import FrozenMap
+from ...provider.contract import Session
+from .clusters import Clusters
+
+Connect = Callable[[ProviderConfig], Session]
+"""A session for a provider instance. Raises KafkaformError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Connects when the first question comes. answers: by instance, data source and digest of
+    the arguments, so that a second evaluation sees the same world; clusters: of all sessions that
+    are opened for the configuration, by whomever."""
+
+    connect: Connect
+    clusters: Clusters = field(default_factory=Clusters)
+    sessions: dict[str, Session] = field(default_factory=dict)
+    answers: dict[tuple[str, str, str], FrozenMap] = field(default_factory=dict)
+
+    def __call__(self, config: ProviderConfig, kind: str, arguments: FrozenMap) -> FrozenMap:
+        """The answer of a data source. Raises KafkaformError."""
+        question = (config.instance, kind, digest(arguments))
+        if question not in self.answers:
+            if config.instance not in self.sessions:
+                session = self.clusters.enter(config, self.connect(config))
+                self.sessions[config.instance] = session
+            session = self.sessions[config.instance]
+            self.answers[question] = session.query(kind, arguments)
+        return self.answers[question]
+
+    def close(self) -> None:
+        """End the sessions; a further question connects again."""
+        while self.sessions:
+            self.sessions.popitem()[1].close()

@@ -1,0 +1,86 @@
+"""Connections from the environment: `KAFKAFORM_<INSTANCE>_<ATTRIBUTE>` says what a provider block
+leaves out, so that one configuration serves every place that it is applied from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from ...core.dataclass import replace
+from ...core.diagnostics import Diagnostic, Severity
+from ...core.schema import BOOL, STRING, Attribute, ObjectSchema, list_of
+from ...core.value import FrozenMap, SecretRef, Value
+from ...language.evaluate.provider_blocks import ProviderInfo
+
+PREFIX = "KAFKAFORM_"
+_OTHER = re.compile(r"[^A-Z0-9]")
+
+
+def variable(instance: str, attribute: str) -> str:
+    """The variable that gives an attribute of a provider block: `kafka.eu` and `ca_cert` are
+    KAFKAFORM_KAFKA_EU_CA_CERT."""
+    return PREFIX + _OTHER.sub("_", f"{instance}_{attribute}".upper())
+
+
+def value_of(attribute: Attribute, source: str, text: str | None) -> Value:
+    """What a text means: `true` and `false`, words between commas, or itself. A secret stays a
+    reference, as in a file."""
+    if text is None:
+        return attribute.default
+    if attribute.secret:
+        return SecretRef("env", source)
+    if attribute.type == list_of(STRING):
+        return tuple(part.strip() for part in text.split(","))
+    if attribute.type == BOOL:
+        return text.strip().lower() == "true"
+    return text
+
+
+def misread(attribute: Attribute, source: str, text: str) -> Iterator[Diagnostic]:
+    """Why a text is no value of the attribute: `yes` is not `true`, and must not become false."""
+    known = ("true", "false") if attribute.type == BOOL else attribute.choices
+    said = text.strip().lower() if attribute.type == BOOL else text
+    if known and said not in known:
+        yield Diagnostic(
+            Severity.ERROR,
+            f"the environment variable {source} has a value that {attribute.name} cannot have",
+            advice=f"It is one of: {', '.join(map(str, known))}.",
+        )
+
+
+def completed(info: ProviderInfo, environ: Mapping[str, str], *, offline: bool) -> ProviderInfo:
+    """The provider, whose blocks need not say what the environment does. offline: nobody
+    connects, so nothing has to be said at all."""
+    optional = {name: replace(one, required=False) for name, one in info.schema.attributes.items()}
+    connect = partial(_completed, info.schema, environ, offline)
+    return replace(info, schema=replace(info.schema, attributes=optional), connect=connect)
+
+
+def _completed(
+    schema: ObjectSchema,
+    environ: Mapping[str, str],
+    offline: bool,
+    instance: str,
+    config: FrozenMap,
+) -> tuple[FrozenMap, tuple[tuple[str, Diagnostic], ...]]:
+    given: dict[str, Value] = {}
+    faults: list[tuple[str, Diagnostic]] = []
+    for name, one in schema.attributes.items():
+        source = variable(instance, name)
+        text = environ.get(source)
+        if text and config.get(name) == one.default:
+            given[name] = value_of(one, source, text)
+            faults += ((name, fault) for fault in misread(one, source, text))
+        elif one.required and config.get(name) is None:
+            faults.append((name, _missing(instance, one)))
+    return FrozenMap({**config, **given}), () if offline else tuple(faults)
+
+
+def _missing(instance: str, attribute: Attribute) -> Diagnostic:
+    return Diagnostic(
+        Severity.ERROR,
+        f'provider "{instance}" needs "{attribute.name}"',
+        advice=f"{attribute.doc} Write it in the block, or set "
+        f"{variable(instance, attribute.name)}.",
+    )

@@ -1,0 +1,299 @@
+"""A configuration folder read from disk and evaluated: where files and environment enter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from ...core.dataclass import dataclass, field, replace
+from ...core.errors import UsageError
+from ...core.redaction import clean
+from ...core.resource import Desired, Observed, Output, ProviderConfig
+from ...core.secret import Secret
+from ...core.value import FrozenMap, SecretRef, Value
+from ...language.declare.top_level import declare
+from ...language.declare.variables import resolve
+from ...language.desired import (
+    Built,
+    DataInfo,
+    ProviderInfo,
+    Schemas,
+    Tree,
+    TypeInfo,
+    VarFile,
+    evaluated,
+    load,
+)
+from ...language.desired import Inputs as Values
+from ...language.expressions.compilation import context
+from ...language.functions import function_table
+from ...language.functions.confined_files import confined
+from ...provider.contract import Provider, Session
+from ...provider.registry import Registry
+from ...syntax.nodes import File
+from . import untrusted
+from .data_answers import Asking
+from .environment import completed
+from .files import read_folder, root_of
+from .requirements import unmet
+from .untrusted import refuse_links_to
+
+MAX_SECRET_BYTES, MAX_PATH = 1 << 16, 4096
+_READABLE = (
+    "Configuration files are regular files below the root, and so is what links among them lead "
+    "to: below the nearest folder upwards that holds .git, else below the folder itself."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Variables as the command line gives them. given: texts NAME=VALUE and files, weakest
+    first; untrusted: anybody may have written the files (--untrusted)."""
+
+    given: tuple[str | VarFile, ...] = ()
+    untrusted: bool = False
+
+    @staticmethod
+    def of(
+        var: Sequence[str | Path], var_file: Sequence[Path] = (), *, untrusted: bool = False
+    ) -> Inputs:
+        """var: texts and files in the order of the command line, as `InOrder` puts them."""
+        if untrusted:
+            refuse_links_to(item for item in (*var_file, *var) if isinstance(item, Path))
+        return Inputs(
+            tuple(
+                VarFile(str(item), _content(item, "--var-file")) if isinstance(item, Path) else item
+                for item in (*var_file, *var)
+            ),
+            untrusted,
+        )
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment, as far as variables may take their values from it."""
+        return untrusted.inputs(os.environ) if self.untrusted else os.environ
+
+    def registry(self) -> Registry:
+        """The providers that may be used."""
+        return untrusted.registry(os.environ) if self.untrusted else Registry()
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """folder: where it is; root: how far its files and functions may reach; tree: its files;
+    asking: answers its data sources; texts: of sensitive variables, once one was asked for."""
+
+    folder: Path
+    root: Path
+    tree: Tree
+    inputs: Inputs
+    registry: Registry
+    asking: Asking
+    texts: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    def desired(
+        self, *, offline: bool = False, computed: Mapping[str, FrozenMap] | None = None
+    ) -> Desired:
+        """Everything that it says, with all its faults. offline: unset variables are no fault,
+        and data sources are not read."""
+        return self.evaluated(offline=offline, computed=computed).desired
+
+    def evaluated(
+        self,
+        *,
+        offline: bool = False,
+        ask: bool = True,
+        computed: Mapping[str, FrozenMap] | None = None,
+    ) -> Built:
+        """The same, with the values of everything. ask: read data sources; what needs them is
+        without a value else."""
+        built = evaluated(
+            self.tree,
+            Values(self.inputs.environ, self.inputs.given, offline),
+            self._schemas(offline),
+            None if self.inputs.untrusted else confined(self.root, self.folder),
+            computed,
+            self.asking if ask and not offline else None,
+        )
+        found = built.desired
+        unfit = (*unmet(self.tree), *found.diagnostics)
+        return replace(built, desired=replace(found, diagnostics=unfit))
+
+    def _schemas(self, offline: bool) -> Schemas:
+        """What is installed, and where it connects as far as the environment says that."""
+        known = schemas({name: self.registry.load(name) for name in self.registry.names})
+        if self.inputs.untrusted and not offline:
+            infos = {n: untrusted.fenced(info, os.environ) for n, info in known.providers.items()}
+        else:
+            infos = {
+                name: completed(info, os.environ, offline=offline)
+                for name, info in known.providers.items()
+            }
+        return replace(known, providers=infos)
+
+    def secret(self, ref: SecretRef) -> Secret | None:
+        """The secret that a reference names, or None if it is not there."""
+        if self.inputs.untrusted and not untrusted.is_ours(ref):
+            return None
+        text = _SECRETS[ref.source](self, ref.name)
+        return None if text is None else Secret(text)
+
+    def variable_secret(self, name: str) -> str | None:
+        """The value of a sensitive variable, or of an element: `passwords["x"]`."""
+        if not self.texts:
+            found, _ = declare(self.tree)
+            values = Values(self.inputs.environ, self.inputs.given)
+            resolved = resolve(self.tree, found.variables, values, context(function_table()))
+            self.texts.update(resolved.secrets)
+        return self.texts.get(name)
+
+    def lighter(self) -> Configuration:
+        """What is asked for once everything is evaluated: the variables, for their secrets. The
+        blocks of ten thousand objects take more room than the objects."""
+        files = tuple(map(_variables_alone, self.tree.configuration))
+        tree = replace(self.tree, configuration=files, modules={})
+        return replace(self, tree=tree, asking=Asking(_nobody, self.asking.clusters))
+
+    def settled(self, desired: Desired, sessions: Mapping[str, Session]) -> Desired:
+        """The same with what servers show by now: outputs that waited for it, rules that did."""
+        if not desired.settles:
+            return desired
+        again = self.desired(computed=_computed(desired, sessions))
+        return replace(desired, outputs=again.outputs, diagnostics=again.diagnostics)
+
+
+def _nobody(config: ProviderConfig) -> Session:
+    raise AssertionError(f"data of {config.instance} is asked for after it was read")
+
+
+def _variables_alone(file: File) -> File:
+    blocks = tuple(block for block in file.body.blocks if block.type == "variable")
+    return replace(file, body=replace(file.body, attributes={}, blocks=blocks))
+
+
+def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Configuration:
+    """Read and parse the files of a folder and of the modules that it calls. Raises UsageError
+    for one that cannot be read."""
+    root, links = root_of(folder), not inputs.untrusted
+    if inputs.untrusted:
+        untrusted.refuse_own_code(folder, root)
+        untrusted.refuse_links_to([Path()])
+    try:
+        files = read_folder(root, folder, links=links)
+    except OSError as fault:
+        raise UsageError(str(fault), _READABLE) from None
+
+    def connect(config: ProviderConfig) -> Session:
+        from ...apply.secrets import references
+        from ...apply.secrets import resolve as resolve_secrets
+
+        secrets = resolve_secrets(references(config.config), configuration.secret)
+        return registry.load(config.name).open(config.instance, config.config, secrets)
+
+    tree = load(files, partial(_module, root, folder, links), partial(_own, folder, links))
+    configuration = Configuration(folder, root, tree, inputs, registry, Asking(connect))
+    return configuration
+
+
+def _own(folder: Path, links: bool, where: str) -> str:
+    """The path of a module's folder as it is without links; "" is the folder itself. links: False
+    leaves them in, for `_module` to refuse."""
+    try:
+        if len(where) > MAX_PATH:
+            return where
+        start = folder.resolve()
+        target = (start / where).resolve() if links else start / where
+        found = os.path.relpath(target, start)
+    except (OSError, RuntimeError, ValueError):  # which reading it will tell
+        return where
+    return "" if found == os.curdir else found
+
+
+def _module(root: Path, folder: Path, links: bool, where: str) -> dict[str, bytes]:
+    """The files of a module's folder. Raises OSError saying why it cannot be read."""
+    try:
+        if len(where) > MAX_PATH:
+            raise ValueError
+        target = (folder / where).resolve()
+    except (RuntimeError, ValueError):
+        raise PermissionError("the path leads to itself, or is none") from None
+    if not target.is_relative_to(root.resolve()):
+        raise PermissionError(f"{where} leads out of the root of the configuration")
+    if not links and Path(os.path.normpath(folder.resolve() / where)) != target:
+        raise PermissionError(f"{where} is behind a link, and --untrusted follows none")
+    return read_folder(root, target, links=links)
+
+
+def recorded_outputs(outputs: Sequence[Output]) -> FrozenMap:
+    """Outputs as the state keeps them: a sensitive one without its value, a deferred one not, and
+    none with a secret of this run."""
+    return FrozenMap(
+        {
+            output.name: FrozenMap(
+                value=None if output.sensitive else _clean(output.value), sensitive=output.sensitive
+            )
+            for output in outputs
+            if not output.deferred
+        }
+    )
+
+
+def _clean(value: Value) -> Value:
+    """The value with its texts cleaned; the state is hashed after that."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, FrozenMap):
+        return FrozenMap({clean(key): _clean(item) for key, item in value.items()})
+    return tuple(map(_clean, value)) if isinstance(value, tuple) else value
+
+
+def recorded(outputs: FrozenMap) -> tuple[Output, ...]:
+    """What the state keeps, as outputs again."""
+    return tuple(Output(name, o["value"], o["sensitive"]) for name, o in sorted(outputs.items()))
+
+
+def schemas(providers: Mapping[str, Provider]) -> Schemas:
+    """What these providers offer, as the language wants to know it."""
+    types, data = {}, {}
+    for name, provider in providers.items():
+        for kind in provider.types.values():
+            types[kind.name] = TypeInfo(kind.schema, kind.key, name, kind.expand)
+        for source, schema in provider.data.items():
+            data[source] = DataInfo(schema, name)
+    infos = {name: ProviderInfo(one.config, one.check) for name, one in providers.items()}
+    return Schemas(types, data, infos)
+
+
+def _computed(desired: Desired, sessions: Mapping[str, Session]) -> dict[str, FrozenMap]:
+    """str(address) -> what the server set, for every declared object that is there."""
+    found: dict[str, FrozenMap] = {}
+    for instance, session in sessions.items():
+        mine = {d.identity: d for d in desired.declared if d.identity.instance == instance}
+        for identity, reading in session.read(sorted(mine)).items():
+            if isinstance(reading, Observed):
+                found[str(mine[identity].address)] = reading.details
+        session.prove()
+    return found
+
+
+def _file_secret(configuration: Configuration, name: str) -> str | None:
+    path = configuration.folder / name
+    if not path.is_file() or path.stat().st_size > MAX_SECRET_BYTES:
+        return None
+    return path.read_text(encoding="utf-8").removesuffix("\n")
+
+
+_SECRETS: Mapping[str, Callable[[Configuration, str], str | None]] = {
+    "env": lambda _, name: os.environ.get(name),
+    "file": _file_secret,
+    "variable": Configuration.variable_secret,
+}
+
+
+def _content(path: Path, what: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} ({what}) cannot be read: {error.strerror}") from None

@@ -1,0 +1,52 @@
+"""The `kafkaform` block: may this version of kafkaform read the folder?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ... import __version__
+from ...core.diagnostics import Diagnostic, Diagnostics, Severity
+from ...language.declare.folder import Tree
+from ...language.declare.settings import Settings, settings
+from .backend_block import backend_faults
+
+_OPERATOR = re.compile(r"^\s*(~>|=(?!=))")
+_PYTHON = {"~>": "~=", "=": "=="}
+"""Terraform's spelling of version constraints to Python's, where they differ."""
+
+
+def unmet(tree: Tree) -> Diagnostics:
+    """Why the block's demands cannot be met; nothing if they are."""
+    found, faults = settings(tree)
+    return (*faults, *_version_faults(found), *backend_faults(found))
+
+
+def _version_faults(found: Settings) -> Iterator[Diagnostic]:
+    text = found.required_version
+    if text is None:
+        return
+    # Loading it takes as long as Python's own start.
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+    from packaging.version import Version
+
+    try:
+        allowed = SpecifierSet(",".join(map(_python, text.split(","))))
+    except InvalidSpecifier:
+        yield Diagnostic(
+            Severity.ERROR,
+            f'required_version "{text}" is not a version constraint',
+            advice='Write it as ">= 0.1, < 2.0" or "~> 0.1".',
+        )
+        return
+    if not allowed.contains(Version(__version__), prereleases=True):
+        yield Diagnostic(
+            Severity.ERROR,
+            f"This configuration needs kafkaform {text}; this is {__version__}",
+            advice="Install a version that fits, or change required_version.",
+        )
+
+
+def _python(constraint: str) -> str:
+    text = _OPERATOR.sub(lambda match: _PYTHON[match[1]], constraint).strip()
+    return text if text[:1] in "<>=!~" else f"=={text}"

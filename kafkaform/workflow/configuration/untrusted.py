@@ -1,0 +1,127 @@
+"""`--untrusted`: a plan of files that anybody may have written, such as a fork's pull request.
+
+What such files say is shown, and decides nothing else. Connections come from the environment,
+`KAFKAFORM_<INSTANCE>_<ATTRIBUTE>`; no file is read beside the configuration, and none of it
+through a link; providers are those that the environment allows.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from ...core.dataclass import replace
+from ...core.diagnostics import Diagnostic, Severity
+from ...core.errors import UsageError
+from ...core.schema import Attribute, ObjectSchema
+from ...core.value import FrozenMap, SecretRef, Value
+from ...language.declare.variable_values import PREFIX as VARIABLES
+from ...language.evaluate.provider_blocks import ProviderInfo
+from ...provider.installed import installed
+from ...provider.registry import GROUP, Registry
+from .environment import PREFIX, value_of, variable
+from .places import links_on_the_way
+
+PROVIDERS, DEFAULT_PROVIDERS = f"{PREFIX}PROVIDERS", "kafka"
+FLAG = "--untrusted"
+
+
+def registry(environ: Mapping[str, str]) -> Registry:
+    """The installed providers that KAFKAFORM_PROVIDERS names, separated by commas."""
+    allowed = {name.strip() for name in environ.get(PROVIDERS, DEFAULT_PROVIDERS).split(",")}
+    return Registry(point for point in installed(GROUP) if point.name in allowed)
+
+
+def inputs(environ: Mapping[str, str]) -> dict[str, str]:
+    """What of the environment variables may take: KF_VAR_… and never Terraform's TF_VAR_…, which
+    may hold what was meant for another tool."""
+    return {name: text for name, text in environ.items() if name.startswith(VARIABLES)}
+
+
+def is_ours(ref: SecretRef) -> bool:
+    """Whether a secret may be looked up: those of connections only, and files name none."""
+    return ref.source == "env" and ref.name.startswith(PREFIX)
+
+
+def refuse_own_code(folder: Path, root: Path) -> None:
+    """Raises UsageError if Python imports modules from the folder or from one around it up to
+    the root, or did when it began (`python -m`): a `json.py` there runs with our credentials."""
+    theirs = {folder, *(one for one in folder.parents if one.is_relative_to(root))}
+    began = getattr(sys.modules["__main__"], "__spec__", None)
+    as_module = began is not None and began.name.startswith("kafkaform.")
+    found = any(Path(entry).resolve() in theirs for entry in sys.path)
+    if found or (as_module and not sys.flags.safe_path):
+        raise UsageError(
+            f"Python imports modules from this folder, so {FLAG} would run its code",
+            "Run the `kafkaform` command, or `python -P -m kafkaform`, and take the folder out of "
+            "PYTHONPATH.",
+        )
+
+
+def refuse_links_to(paths: Iterable[Path]) -> None:
+    """Raises UsageError if a file, or the current folder, is reached through a link that a checkout
+    may hold: whoever wrote the link chose what is read, wherever that is."""
+    for path in paths:
+        for link in links_on_the_way(path):
+            raise UsageError(
+                f"{link} is a link, and {FLAG} follows none",
+                "Name the place itself: a pull request may have put the link there.",
+            )
+
+
+# ── connections ─────────────────────────────────────────────────────────────────────────
+
+
+def fenced(info: ProviderInfo, environ: Mapping[str, str]) -> ProviderInfo:
+    """The provider, whose blocks say how to work and cannot say where to connect."""
+    optional = {
+        name: one if one.policy else replace(one, required=False)
+        for name, one in info.schema.attributes.items()
+    }
+    connect = partial(_connection, info.schema, environ)
+    return replace(info, schema=replace(info.schema, attributes=optional), connect=connect)
+
+
+def _connection(
+    schema: ObjectSchema, environ: Mapping[str, str], instance: str, config: FrozenMap
+) -> tuple[FrozenMap, tuple[tuple[str, Diagnostic], ...]]:
+    """The block with the environment's connection. Refused is what the block says otherwise: a
+    changed address must be seen and not passed over."""
+    own = {name: one for name, one in schema.attributes.items() if not one.policy}
+    given: dict[str, Value] = {}
+    faults: list[tuple[str, Diagnostic]] = []
+    for name, attribute in own.items():
+        source = variable(instance, name)
+        given[name] = value_of(attribute, source, environ.get(source) or None)
+        faults += ((name, fault) for fault in _refused(attribute, source, config, given[name]))
+    blocks = {name: None for name, one in schema.blocks.items() if not _is_policy(one)}
+    return FrozenMap({**config, **given, **blocks}), tuple(faults)
+
+
+def _is_policy(schema: ObjectSchema) -> bool:
+    return all(one.policy for one in schema.attributes.values()) and all(
+        map(_is_policy, schema.blocks.values())
+    )
+
+
+def _refused(
+    attribute: Attribute, source: str, config: FrozenMap, given: Value
+) -> Iterator[Diagnostic]:
+    name, said = attribute.name, config.get(attribute.name)
+    if attribute.required and given is None:
+        yield Diagnostic(
+            Severity.ERROR,
+            f"{FLAG}: the environment does not say where to connect: {source} is not set",
+            "Files that anybody may have written cannot say it.",
+            advice=f"Whoever runs this sets {source}, with credentials that can only read.",
+        )
+    elif said is not None and not isinstance(said, SecretRef) and said != given:
+        why = "is not set" if given is None else "says otherwise"
+        yield Diagnostic(
+            Severity.ERROR,
+            f"{FLAG}: {name} comes from the environment, and {source} {why}",
+            "A connection that a pull request chooses could take credentials elsewhere.",
+            advice=f"Leave {name} as it was; whoever runs this sets {source}.",
+        )

@@ -1,0 +1,237 @@
+"""Connections to one cluster: the provider instance of a configuration, or one that the words of
+Kafka's own tools describe (a bootstrap server, properties of the Java client).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from kafkaform_kafka.connection import java_properties as java
+
+from ..core.dataclass import dataclass, field
+from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
+from ..core.errors import ConfigurationError, UsageError
+from ..core.redaction import remember
+from ..core.resource import ProviderConfig
+from ..provider.contract import Provider, Secrets, Session
+from ..provider.registry import Registry
+from .configuration.evaluation import Configuration, Inputs, read_configuration
+from .configuration.files import read_folder, root_of
+from .properties_file import Property, parse
+
+KAFKA = "kafka"
+COMMAND_LINE = Range("command line", 1, 1, 1, 1)
+MAX_FILE_BYTES = 1 << 20
+_SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\],]+):(\d{1,5})")
+_REFERENCE = re.compile(r"(env):([A-Za-z_]\w*)|(file):(.+)", re.ASCII | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionInputs:
+    """How a command was told to connect. Never shown: properties may hold passwords."""
+
+    bootstrap_server: str | None = None
+    command_config: Path | None = None
+    client_property: tuple[str, ...] = field(default=(), repr=False)
+    provider: str | None = None
+    inputs: Inputs = field(default=Inputs(), repr=False)
+
+    @property
+    def direct(self) -> bool:
+        """True if the cluster is named without a configuration."""
+        named = self.bootstrap_server is not None or self.command_config is not None
+        return named or bool(self.client_property)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One provider instance, and how to reach it. secrets: what references in the settings stand
+    for; configuration: where the settings come from, None if the command line gives them."""
+
+    provider: Provider
+    settings: ProviderConfig
+    secrets: Secrets = field(repr=False)
+    configuration: Configuration | None = None
+
+    @property
+    def instance(self) -> str:
+        return self.settings.instance
+
+    def open(self) -> Session:
+        """Connect. Raises ConnectError, ConfigurationError."""
+        return self.provider.open(self.instance, self.settings.config, self.secrets)
+
+
+# ── a configuration ─────────────────────────────────────────────────────────────────────
+
+
+def resolve_configured(inputs: ConnectionInputs) -> Connection:
+    """The provider instance of the folder's configuration. Raises UsageError,
+    ConfigurationError."""
+    registry, folder = Registry(), Path.cwd()
+    configuration = read_configuration(folder, inputs.inputs, registry)
+    if not configuration.tree.configuration and not read_folder(root_of(folder), folder):
+        raise UsageError(
+            "there is no configuration here, and no cluster is named",
+            "Give --bootstrap-server HOST:PORT (and --command-config FILE), or change to a "
+            "folder with a configuration.",
+        )
+    # Data sources come after provider blocks, so none is read: a cluster can be looked at while
+    # another one is down, or while a right for one of them is missing.
+    desired = configuration.evaluated(ask=False).desired
+    if has_errors(desired.diagnostics):
+        raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
+    settings = _chosen(desired.providers, inputs.provider)
+    # Loading what resolves secrets also loads the plan; flags alone do not need it.
+    from ..apply.secrets import references, resolve
+
+    secrets = resolve(references(settings.config), configuration.secret)
+    return Connection(registry.load(settings.name), settings, secrets, configuration)
+
+
+def _chosen(providers: Mapping[str, ProviderConfig], wanted: str | None) -> ProviderConfig:
+    listed = ", ".join(sorted(providers))
+    if wanted is not None:
+        if wanted not in providers:
+            raise UsageError(
+                f"the configuration has no provider instance {wanted!r}",
+                suggest(wanted, providers) or f"There are: {listed or 'none'}.",
+            )
+        return providers[wanted]
+    if len(providers) != 1:
+        raise UsageError(
+            f"the configuration has {len(providers)} provider instances",
+            f"Choose one with --provider: {listed}."
+            if providers
+            else "Add a provider block, or give --bootstrap-server HOST:PORT.",
+        )
+    return next(iter(providers.values()))
+
+
+# ── the command line ────────────────────────────────────────────────────────────────────
+
+
+def resolve_direct(
+    inputs: ConnectionInputs, environment: Mapping[str, str]
+) -> tuple[Connection, Diagnostics]:
+    """The connection that flags alone describe, and warnings. Raises UsageError,
+    ConfigurationError with every fault."""
+    given = {item.key: item for item in (*_file(inputs.command_config), *_typed(inputs))}
+    values: dict[str, str] = {}
+    faults: list[Diagnostic] = []
+    for key, item in given.items():
+        if key not in java.SECRET_KEYS:
+            values[key] = item.value
+            continue
+        values[key], more = _secret(item, environment)
+        remember(values[key])  # what holds a password is as secret as the password
+        faults += more
+    block, secrets, found = java.provider_block(values)
+    faults += [_told(fault, given.get(fault.key)) for fault in found]
+    if not block["bootstrap_servers"]:
+        faults.append(
+            Diagnostic(
+                Severity.ERROR,
+                "no broker is named",
+                advice="Give --bootstrap-server HOST:PORT, or bootstrap.servers in the file.",
+            )
+        )
+    if has_errors(faults):
+        errors = tuple(faults)
+        raise ConfigurationError("the connection cannot be used", diagnostics=errors)
+    settings = ProviderConfig(KAFKA, KAFKA, block, COMMAND_LINE)
+    return Connection(Registry().load(KAFKA), settings, secrets), tuple(faults)
+
+
+def _file(path: Path | None) -> tuple[Property, ...]:
+    if path is None:
+        return ()
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"{path} (--command-config) cannot be read: {error.strerror}") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise UsageError(f"{path} (--command-config) has more than {MAX_FILE_BYTES:,} bytes")
+    return parse(data, str(path))
+
+
+def _typed(inputs: ConnectionInputs) -> Iterator[Property]:
+    """What stands on the command line: weakest first."""
+    for text in inputs.client_property:
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip():
+            raise UsageError(
+                "--client-property takes KEY=VALUE", "For instance security.protocol=SASL_SSL."
+            )
+        yield Property(key.strip(), value)
+    if inputs.bootstrap_server is not None:
+        for server in inputs.bootstrap_server.split(","):
+            _check_server(server.strip())
+        yield Property("bootstrap.servers", inputs.bootstrap_server)
+
+
+def _check_server(server: str) -> None:
+    match = _SERVER.fullmatch(server)
+    if match is None or not 0 < int(match[2]) < 1 << 16:
+        raise UsageError(
+            f"--bootstrap-server: {server!r} is not HOST:PORT",
+            "Several are separated by commas: kafka-1:9092,kafka-2:9092.",
+        )
+
+
+def _secret(item: Property, environment: Mapping[str, str]) -> tuple[str, Diagnostics]:
+    """The text of a secret property, and what is wrong: in a file it may stand itself, on the
+    command line, which all users of the computer see, only a reference to it."""
+    match = _REFERENCE.fullmatch(item.value)
+    if match is None:
+        return item.value, () if item.place else (_visible(item),)
+    source, name = filter(None, match.groups())
+    text = environment.get(name) if source == "env" else _line_of(Path(name))
+    return text or "", () if text else (_missing(item, source, name),)
+
+
+def _line_of(path: Path) -> str | None:
+    """The content of a file that holds one secret, without the line's end; None if there is
+    none to be read."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError):
+        return None
+    return text.removesuffix("\n") if len(text) <= MAX_FILE_BYTES else None
+
+
+def _visible(item: Property) -> Diagnostic:
+    return Diagnostic(
+        Severity.ERROR,
+        f"{item.key} stands on the command line, where every user of this computer can read it",
+        advice=f"Write --client-property {item.key}=env:NAME for the environment variable NAME, "
+        f"{item.key}=file:PATH for a file that holds nothing else, or use --command-config FILE. "
+        "Take what was typed out of the history of your shell.",
+    )
+
+
+def _missing(item: Property, source: str, name: str) -> Diagnostic:
+    todo = f"Set the environment variable {name}." if source == "env" else f"Write it to {name}."
+    return Diagnostic(
+        Severity.ERROR,
+        f"{item.key} refers to {source}:{name}, which has no value",
+        range=item.place,
+        excerpt=item.excerpt if item.place else None,
+        advice=todo,
+    )
+
+
+def _told(fault: java.Fault, item: Property | None) -> Diagnostic:
+    """The fault at its place in the file, without the value."""
+    place = item.place if item else None
+    return Diagnostic(
+        fault.severity,
+        fault.text,
+        range=place,
+        excerpt=item.excerpt if item and place else None,
+        advice=fault.advice,
+    )

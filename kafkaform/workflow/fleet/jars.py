@@ -1,0 +1,57 @@
+"""Where Delta Lake's jars come from: the pinned files, whatever Java Spark starts on."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from ...core.dataclass import replace
+from ...core.progress import Report, silent
+from ...fleet.spark.session import Place, submitted
+from ...sandbox.download import repository
+from ...sandbox.jars import Jar, ensure
+
+_JARS = re.compile(r"^[ \t]*spark\.jars(?:[ \t]*[=:][ \t]*|[ \t]+)(\S.*)$", re.MULTILINE)
+DELTA = (
+    Jar(
+        "io.delta",
+        "delta-spark_4.2_2.13",
+        "4.4.0",
+        "",
+        "27d4fd8b1f879535c573ed1c718177d6a27f24d3e626ba02e216369725721ead",
+        9_515_916,
+    ),
+    Jar(
+        "io.delta",
+        "delta-storage",
+        "4.4.0",
+        "",
+        "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
+        113_863,
+    ),
+)
+
+
+def with_jars(place: Place, report: Report = silent) -> Place:
+    """The place with Delta's jars by path, each of which is the pinned file or refused: Maven's
+    client would take what a repository answers, and does not know the certificates of this
+    computer. Who names jars or a mirror, or has a server that has them, gets those.
+
+    Raises ConnectError: they cannot be downloaded; KafkaformError: they are other files.
+    """
+    if place.jars or place.ivy or place.connect or submitted():
+        return place
+    jars = ensure(DELTA, report, repository, "Delta Lake")
+    return replace(place, jars=(*map(str, jars), *_defaults()))
+
+
+def _defaults() -> tuple[str, ...]:
+    """The jars of `spark-defaults.conf`, such as those for a store: jars that are given by path
+    count before that file."""
+    folder = os.environ.get("SPARK_CONF_DIR", "")
+    file = Path(folder, "spark-defaults.conf")
+    if not folder or not file.is_file():
+        return ()
+    found = _JARS.findall(file.read_text("utf-8"))
+    return tuple(name.strip() for name in found[-1].split(",")) if found else ()

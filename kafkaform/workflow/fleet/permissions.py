@@ -1,0 +1,183 @@
+"""`fleet permissions`: who may do what, about patterns from a build, about resources by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...core.dataclass import dataclass
+from ...core.errors import KafkaformError, UsageError
+from ...core.progress import Progress, Report
+from ...fleet.access.operation_bits import principal_of, resource_of
+from ...fleet.access.permission_rows import (
+    COLUMNS,
+    KEY,
+    Only,
+    shown,
+    wanted,
+    where,
+    worded,
+    write_parquet,
+)
+from ...fleet.exports.rows import FORMATS, Sheet, whole, write_rows
+from ...fleet.spark.session import build_session
+from ...fleet.tables.reader import Gold, Row, current, literal, plain
+from ...state.backends.obstores import is_remote
+from .jars import with_jars
+from .runs import Spark, need_packages
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+JSON, CSV, PARQUET = "json", "csv", "parquet"
+PART = "permissions.parquet"
+"""The file in a folder that no Spark has written."""
+SCREENFUL = 200
+"""Rows of an expansion that are shown; more of them need --out."""
+_TABLE = "effective_permissions"
+_SAID = 500
+"""Characters of what Spark says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """out: a new file, of Parquet a new folder; None: standard output."""
+
+    root: str
+    only: Only
+    form: str
+    out: Path | None = None
+
+
+def check(ask: Ask) -> None:
+    """Raises UsageError for what cannot be, before anything is read."""
+    if ask.form not in (*FORMATS, PARQUET):
+        known = f"{', '.join(FORMATS)} or {PARQUET}"
+        raise UsageError(f"--format {ask.form}: there is no such format", f"Use {known}.")
+    if ask.out is None and ask.form == PARQUET:
+        raise UsageError(f"--format {PARQUET} needs a folder to write", "Name it with --out.")
+    if ask.out is not None and ask.form not in (CSV, PARQUET):
+        raise UsageError(
+            f"--out {ask.out} takes no {ask.form}", f"Add --format {CSV} or --format {PARQUET}."
+        )
+    if ask.out is not None and ask.out.exists():
+        raise UsageError(f"--out {ask.out} is there already", "Name another, or remove it first.")
+    if ask.only.principal is not None:
+        principal_of(ask.only.principal)
+    if ask.only.resource is not None:
+        resource_of(ask.only.resource)
+
+
+def by_pattern(ask: Ask) -> str:
+    """Rows about patterns, as the build has them: text, none if it is in a file.
+
+    Raises UsageError: there is no build, or no such cluster; StorageError.
+    """
+    gold = _gold(ask, _TABLE)
+    order = ", ".join(f'"{name}"' for name in KEY)
+    sql = f"select * from {_TABLE} where {where(ask.only)} order by {order}"
+    found = (row for batch in gold.batches(sql) for row in plain(batch))
+    return _told(ask, map(worded, wanted(found, ask.only)))
+
+
+def by_resource(ask: Ask, spark: Spark, report: Report) -> str:
+    """Rows about resources, made now. Raises as `by_pattern`; KafkaformError: Spark fails."""
+    gold = _gold(ask, "live")
+    report(Progress("fleet", "starting Spark", 0, None))
+    with _session(spark) as session, _explained():
+        rows = _expanded(gold, session, ask.only)
+        report(Progress("fleet", "expanding permissions", 0, None))
+        told = _written(ask, rows)
+    report(Progress("fleet", "permissions expanded", 1, 1, finished=True))
+    return told
+
+
+def _gold(ask: Ask, table: str) -> Gold:
+    need_packages()
+    gold = Gold(current(ask.root))
+    gold.require(table)
+    name = ask.only.cluster
+    if name and not gold.rows(f"SELECT 1 FROM cluster WHERE cluster = {literal(name)}"):
+        raise UsageError(
+            f"build {gold.build.name} knows no cluster {name}",
+            "`kafkaform fleet query 'SELECT cluster FROM cluster'` lists them.",
+        )
+    return gold
+
+
+@contextmanager
+def _session(spark: Spark) -> Iterator[SparkSession]:
+    session = build_session(with_jars(spark.place))
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """What Spark raises becomes a KafkaformError."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no stubs
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        raise KafkaformError(
+            f"the permissions cannot be expanded: {lines[0][:_SAID]}",
+            "`kafkaform fleet doctor` checks disk and Java. SPARK_DRIVER_MEMORY=8g gives Spark "
+            "more memory.",
+        ) from error
+
+
+def _expanded(gold: Gold, session: SparkSession, only: Only) -> DataFrame:
+    from ...fleet.access.permissions import expand
+    from ...fleet.spark.store import Store
+
+    root = gold.build.root
+    store = Store(session, root if is_remote(root) else str(Path(root).absolute()))
+    names = ("live", "cluster")
+    return expand({name: store.read(name, gold.build.parts[name].version) for name in names}, only)
+
+
+def _written(ask: Ask, rows: DataFrame) -> str:
+    if ask.out is not None and ask.form == PARQUET:
+        from ...fleet.access.permissions import worded as in_words
+
+        in_words(rows).write.parquet(str(ask.out.absolute()))
+        return ""
+    ordered = rows.orderBy(*KEY)
+    if ask.out is not None:
+        return _told(ask, (worded(row.asDict()) for row in ordered.toLocalIterator()))
+    some = ordered.limit(SCREENFUL + 1).collect()
+    if len(some) > SCREENFUL:
+        raise UsageError(
+            f"there are more than {SCREENFUL} rows",
+            f"Write them with --out and --format {PARQUET} or {CSV}, or ask for less: --cluster, "
+            "--principal, --resource.",
+        )
+    return _told(ask, (worded(row.asDict()) for row in some))
+
+
+def _told(ask: Ask, rows: Iterable[Row]) -> str:
+    """Worded rows, in the form that is wanted."""
+    if ask.out is not None:
+        with whole(ask.out, "cannot write the permissions") as half:
+            _write(half, rows, ask.form)
+        return ""
+    if ask.form == JSON:
+        values = (tuple(row[name] for name in COLUMNS) for row in rows)
+        return FORMATS[JSON](Sheet(COLUMNS, tuple(values)))
+    return FORMATS[ask.form](Sheet(COLUMNS, tuple(map(shown, rows))))
+
+
+def _write(path: Path, rows: Iterable[Row], form: str) -> None:
+    if form == PARQUET:
+        path.mkdir()
+        write_parquet(path / PART, rows)
+        return
+    with path.open("x", encoding="utf-8", newline="") as file:
+        write_rows(file, COLUMNS, map(shown, rows))

@@ -1,0 +1,36 @@
+"""The register as it lands: plain data, which `fleet.register.read` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import date
+from typing import Any
+
+from ...core.dataclass import replace
+from ...core.landing import FORMAT
+from ...fleet.landed.register import Register
+
+
+def known(register: Register, scopes: Mapping[str, str], lineages: Mapping[str, str]) -> Register:
+    """The register with what was found out. scopes: cluster -> its id; lineages: state -> its
+    own; both as far as they could be read."""
+    return replace(
+        register,
+        clusters=tuple(replace(c, cluster_id=scopes.get(c.name)) for c in register.clusters),
+        states=tuple(replace(s, lineage=lineages.get(s.name)) for s in register.states),
+    )
+
+
+def plain(register: Register) -> dict[str, Any]:
+    """Its members as JSON has them, without what is not said."""
+    found: dict[str, Any] = _plain(asdict(register))
+    return {"format": FORMAT, "rates": None, **found}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items() if item is not None}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value.isoformat() if isinstance(value, date) else value

@@ -1,0 +1,359 @@
+"""fleet.hcl read: which clusters and states there are, and how they are judged.
+
+Expressions are those of the configuration: functions, and variables that the environment or the
+command line gives. Every fault is told, each with its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from ...core.canonical import dumps
+from ...core.dataclass import dataclass, field, replace
+from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
+from ...core.errors import ConfigurationError, UsageError
+from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
+from ...core.resource import ProviderConfig
+from ...core.schema import ObjectSchema
+from ...core.value import EMPTY, FrozenMap, Value
+from ...fleet.landed import register as model
+from ...fleet.landed.globs import expression
+from ...language.declare.blocks import Shape, header, shape_faults, single, title
+from ...language.declare.declarations import ProviderBlock
+from ...language.declare.top_level import declare
+from ...language.declare.variables import resolve
+from ...language.desired import Inputs as Values
+from ...language.desired import ProviderInfo, Tree
+from ...language.evaluate.arguments import compile_arguments, evaluate_arguments
+from ...language.evaluate.provider_blocks import configured
+from ...language.expressions.code import Context, Env
+from ...language.expressions.compilation import context as make_context
+from ...language.expressions.namespaces import Space
+from ...language.functions import function_table
+from ...language.functions.confined_files import confined
+from ...language.values.faults import Poisoned, error, near
+from ...provider.contract import Provider, Secrets
+from ...provider.registry import Registry
+from ...syntax.nodes import Block, File
+from ...syntax.parse import parse
+from ..configuration.data_answers import Asking
+from ..configuration.evaluation import Configuration, Inputs
+from ..configuration.files import root_of
+from .register_schema import BLOCKS, INNER, NAMED, ONCE, WAIVER, seconds
+
+DEFAULT_FILE = "fleet.hcl"
+PROVIDER = "kafka"
+VARIABLE = "variable"
+_DURATIONS = (("stale_after", "stale_after_hours", 3_600.0), ("skew", "skew_seconds", 1.0))
+"""Argument, the setting that it becomes, and that one's unit in seconds."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEntry:
+    """name: of the block; settings: how to connect."""
+
+    name: str
+    settings: ProviderConfig
+
+
+@dataclass(frozen=True, slots=True)
+class StateEntry:
+    """location: a path or URL, None: as the configuration in `folder` says; var_files: as paths
+    below the folder; variables: `NAME=TEXT`."""
+
+    name: str
+    location: str | None
+    folder: Path | None
+    var_files: tuple[str, ...] = ()
+    variables: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """What the file says. root: where landing files go, None: not said; provider: of all
+    clusters; warnings: what it may not mean; secrets: what the references in settings stand for,
+    raises ConfigurationError."""
+
+    file: Path
+    root: str | None
+    clusters: tuple[ClusterEntry, ...]
+    states: tuple[StateEntry, ...]
+    register: model.Register
+    provider: Provider
+    warnings: Diagnostics
+    secrets: Callable[[ProviderConfig], Secrets] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    context: Context
+    env: Env
+    faults: list[Diagnostic]
+
+    def report(self, fault: Diagnostic) -> None:
+        self.faults.append(fault)
+
+
+def read_fleet(path: Path, inputs: Inputs = Inputs()) -> Fleet:  # noqa: B008  # it is frozen
+    """Read the file. Raises UsageError if it cannot be read, ConfigurationError with every fault
+    in it."""
+    try:
+        content = path.read_bytes()
+    except OSError as fault:
+        raise UsageError(
+            f"{path} cannot be read: {fault.strerror}",
+            f"Write the clusters and states of the fleet into {DEFAULT_FILE}, or name the file.",
+        ) from None
+    file, faults = parse(content, path.name)
+    folder = path.resolve().parent
+    scope, configuration = _scope(file, folder, inputs)
+    found = _evaluated(file, scope)
+    provider = configuration.registry.load(PROVIDER)
+    clusters = tuple(_clusters(file, provider, scope))
+    states = tuple(_states(found["state"], folder, scope))
+    scope.faults.extend(_kind_faults(found, provider))
+    register = _register(found, _waivers(file, scope))
+    told = (*faults, *sorted(scope.faults, key=_place))
+    if has_errors(told):
+        raise ConfigurationError(f"{path.name} has faults", diagnostics=told)
+    root = next((values["root"] for _, values in found["fleet"]), None)
+    place = None if root is None else located(root, folder)
+    return Fleet(path, place, clusters, states, register, provider, told, _lookup(configuration))
+
+
+def _place(fault: Diagnostic) -> tuple[int, int]:
+    return (fault.range.line, fault.range.column) if fault.range else (0, 0)
+
+
+def located(place: str, folder: Path) -> str:
+    """A path seen from the folder of the file; a URL is what it is."""
+    return place if "://" in place else str(folder / place)
+
+
+def _lookup(configuration: Configuration) -> Callable[[ProviderConfig], Secrets]:
+    def secrets(settings: ProviderConfig) -> Secrets:
+        from ...apply.secrets import references
+        from ...apply.secrets import resolve as resolve_secrets
+
+        return resolve_secrets(references(settings.config), configuration.secret)
+
+    return secrets
+
+
+# ── evaluation ──────────────────────────────────────────────────────────────────────────
+
+
+def _scope(file: File, folder: Path, inputs: Inputs) -> tuple[_Scope, Configuration]:
+    """Where expressions are evaluated, and who knows the secrets of variables."""
+    root = root_of(folder)
+    blocks = tuple(block for block in file.body.blocks if block.type == VARIABLE)
+    own = replace(file, body=replace(file.body, attributes={}, blocks=blocks))
+    tree = Tree((own,), (), {})
+    declared, faults = declare(tree)
+    context = make_context(function_table(confined(root, folder)))
+    values = Values(inputs.environ, inputs.given)
+    variables = resolve(tree, declared.variables, values, context)
+    env = Env({"var": Space("variable", variables.values)}, {}, context.budget)
+    found = _Scope(context, env, [*faults, *variables.diagnostics])
+    known = Configuration(folder, root, tree, inputs, Registry(), Asking(_nobody))
+    return found, known
+
+
+def _nobody(config: ProviderConfig) -> Any:
+    raise AssertionError(f"{config.instance} has no data sources")
+
+
+_Blocks = Mapping[str, list[tuple[Block, FrozenMap]]]
+
+
+def _evaluated(file: File, scope: _Scope) -> _Blocks:
+    """The sound blocks by type, with their values."""
+    found: dict[str, list[tuple[Block, FrozenMap]]] = {name: [] for name in BLOCKS}
+    seen: dict[tuple[str, str], Block] = {}
+    for item in file.body.attributes.values():
+        scope.report(error(item, f'"{item.name}" stands outside of any block'))
+    for block in file.body.blocks:
+        if block.type == VARIABLE:
+            continue
+        if block.type not in BLOCKS:
+            known = (*BLOCKS, VARIABLE)
+            detail, advice = f"The blocks are {', '.join(known)}.", near(block.type, known)
+            scope.report(
+                error(header(block), f'There are no "{block.type}" blocks', detail, advice)
+            )
+            continue
+        faults = tuple(_label_faults(block, seen))
+        scope.faults.extend(faults)
+        values = _values(block, BLOCKS[block.type], scope, INNER.get(block.type, ()))
+        if values is not None and not faults:
+            found[block.type].append((block, values))
+    return found
+
+
+def _label_faults(block: Block, seen: dict[tuple[str, str], Block]) -> Iterator[Diagnostic]:
+    shape = Shape(("the name",) if block.type in NAMED else (), open=True)
+    if len(block.labels) != len(shape.labels):
+        yield from shape_faults(block, shape)
+        return
+    label = block.labels[0].text if block.labels else ""
+    if block.type in ("cluster", "state", "rule") and not _NAME.fullmatch(label):
+        yield error(
+            block.labels[0],
+            f'"{label}" is not a name',
+            advice="A name has letters, digits, _ and -, at most 128, and begins with a letter.",
+        )
+    first = seen.setdefault((block.type, label), block)
+    if first is not block and block.type in (*NAMED, *ONCE):
+        yield error(
+            header(block),
+            f"{title(block)} stands there twice",
+            f"The first one is at {header(first).range}.",
+            "Rename or remove one of the two.",
+        )
+
+
+def _values(
+    block: Block, schema: ObjectSchema, scope: _Scope, inner: Sequence[str] = ()
+) -> FrozenMap | None:
+    """The values of a block; None after faults, which are reported."""
+    what = title(block)
+    arguments = compile_arguments(
+        block.body, schema, scope.context, header(block), what, scope.report, (), tuple(inner)
+    )
+    try:
+        return evaluate_arguments(arguments, scope.env, scope.report, what)
+    except Poisoned:
+        return None
+
+
+# ── clusters and states ─────────────────────────────────────────────────────────────────
+
+
+def _clusters(file: File, provider: Provider, scope: _Scope) -> Iterator[ClusterEntry]:
+    """Those with a sound connection, whatever else is wrong with them."""
+    info = ProviderInfo(provider.config, provider.check)
+    for block in file.body.blocks:
+        if block.type != "cluster" or len(block.labels) != 1:
+            continue
+        name = block.labels[0].text
+        connection, faults = single(block, "connection")
+        scope.faults.extend(faults)
+        if connection is None:
+            advice = 'Write connection { bootstrap_servers = ["host:9092"] … }.'
+            scope.report(error(header(block), f"{title(block)} needs a connection", "", advice))
+            continue
+        settings = configured(
+            ProviderBlock(PROVIDER, name, connection), info, scope.context, scope.env, scope.report
+        )
+        if settings is not None:
+            yield ClusterEntry(name, settings)
+
+
+def _states(
+    found: Sequence[tuple[Block, FrozenMap]], folder: Path, scope: _Scope
+) -> Iterator[StateEntry]:
+    for block, values in found:
+        place, home = values["location"], values["folder"]
+        if place is None and home is None:
+            advice = "Write location, or the folder of its configuration, or both."
+            scope.report(error(header(block), f"{title(block)} says no place", "", advice))
+        given = values["vars"] if values["vars"] is not None else EMPTY
+        if not isinstance(given, FrozenMap):
+            node = block.body.attributes["vars"]
+            scope.report(error(node, '"vars" must be an object: variables by name'))
+            continue
+        yield StateEntry(
+            block.labels[0].text,
+            None if place is None else located(place, folder),
+            None if home is None else folder / home,
+            values["var_files"] or (),
+            tuple(f"{name}={_text(value)}" for name, value in sorted(given.items())),
+        )
+
+
+def _text(value: Value) -> str:
+    """A value as --var takes it: a text as it is, all else as an expression."""
+    if isinstance(value, str):
+        return value
+    return dumps(value).replace("${", "$${").replace("%{", "%%{")
+
+
+# ── the register ────────────────────────────────────────────────────────────────────────
+
+
+def _kind_faults(found: _Blocks, provider: Provider) -> Iterator[Diagnostic]:
+    """Kinds of rules and names that there are no objects of."""
+    declared = tuple(provider.types)
+    shown = (*declared, CLUSTER, TOPIC_USAGE, GROUP_USAGE)
+    for block, values in (*found["rule"], *found["naming"]):
+        kinds, kind = declared if values.get("source") == "desired" else shown, values["kind"]
+        fits = re.compile(expression(kind) if block.type == "rule" else re.escape(kind))
+        if not any(map(fits.fullmatch, kinds)):
+            advice = suggest(kind, kinds) or f"There are {', '.join(kinds)}."
+            yield error(
+                block.body.attributes["kind"], f'No object has the kind "{kind}"', "", advice
+            )
+
+
+def _register(found: _Blocks, waivers: Mapping[Block, tuple[model.Waiver, ...]]) -> model.Register:
+    named: dict[str, list[tuple[str, FrozenMap]]] = defaultdict(list)
+    for kind in NAMED:
+        named[kind] = [(block.labels[0].text, values) for block, values in found[kind]]
+    fleet = next((values for _, values in found["fleet"]), EMPTY)
+    rates = next((_given(values) for _, values in found["rates"]), None)
+    return model.Register(
+        tuple(model.Cluster(name, **_given(values)) for name, values in named["cluster"]),
+        tuple(
+            model.State(name, folder=values["folder"], owner=values["owner"])
+            for name, values in named["state"]
+        ),
+        tuple(model.Owner(name, **_given(values)) for name, values in named["owner"]),
+        tuple(fleet.get("principals") or ()),
+        model.Rates(**rates) if rates else None,
+        tuple(
+            model.Rule(block.labels[0].text, **_given(values), waivers=waivers[block])
+            for block, values in found["rule"]
+        ),
+        tuple(model.Naming(**_given(values)) for _, values in found["naming"]),
+        _settings(fleet),
+    )
+
+
+def _given(values: FrozenMap) -> dict[str, Any]:
+    """What was written."""
+    return {name: _plain(value) for name, value in values.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def _settings(fleet: FrozenMap) -> model.Settings:
+    """Durations in the units that judge: hours and seconds."""
+    given = _given(fleet.without(["root", "principals"]))
+    for name, into, unit in _DURATIONS:
+        if name in given:
+            given[into] = seconds(given.pop(name)) / unit
+    return model.Settings(**given)
+
+
+def _waivers(file: File, scope: _Scope) -> Mapping[Block, tuple[model.Waiver, ...]]:
+    """Of each rule, whatever else is wrong with it."""
+    rules = [block for block in file.body.blocks if block.type == "rule"]
+    inner = {rule: [one for one in rule.body.blocks if one.type == "waiver"] for rule in rules}
+    read = {rule: [_values(one, WAIVER, scope) for one in blocks] for rule, blocks in inner.items()}
+    return {
+        rule: tuple(_waiver(one) for one in values if one is not None)
+        for rule, values in read.items()
+    }
+
+
+def _waiver(values: FrozenMap) -> model.Waiver:
+    return model.Waiver(**{**_given(values), "until": date.fromisoformat(values["until"])})

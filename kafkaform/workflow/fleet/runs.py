@@ -1,0 +1,312 @@
+"""`fleet run` and `fleet doctor`: where things are, who holds the lock, what the exit code is."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ... import __version__
+from ...audit.event import timestamp
+from ...core.clock import SystemClock
+from ...core.dataclass import dataclass, replace
+from ...core.errors import Blocked, UsageError
+from ...core.folder import Folder
+from ...core.objects import Objects
+from ...core.progress import Report
+from ...fleet.spark import doctor
+from ...fleet.spark.session import LOCAL, Landed, Place, build_session
+from ...fleet.tables.manifest import ALL, FOLDER
+from ...fleet.tables.reader import Gold, current, literal
+from ...inventory.place import open_remote
+from ...render.text import count, inline
+from ...sandbox import places
+from ...state.backend import Backend, Lease
+from ...state.backends.local import LocalBackend
+from ...state.backends.objects import ObjectBackend
+from ...state.backends.obstores import is_remote
+from ..connection import Connection
+from ..workspace import lock_info
+from .jars import with_jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ...fleet.build.driver import Follow, Result
+    from ...fleet.spark.store import Start
+
+PACKAGES = ("pyspark", "delta", "deltalake", "pandas", "pyarrow")
+_MARKS = {True: "ok", False: "bad", None: "?"}
+LEASE_SECONDS = 60.0
+"""For how long the lock must be ours before a table is written."""
+LOCK = "lock"
+"""The folder of the lock in a store, where it is an object as builds are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """As on the command line; see `session.Place`."""
+
+    master: str = LOCAL
+    jars: tuple[str, ...] = ()
+    ivy: Path | None = None
+
+    @property
+    def place(self) -> Place:
+        return Place(self.master, places.cache(), self.jars, self.ivy)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """only: tables; topic: to read first; fail_on: names in FINDINGS; keep: builds that stay, None:
+    all; patience: seconds to wait for the lock."""
+
+    root: str
+    only: tuple[str, ...] = ()
+    max_corrupt: float | None = None
+    topic: str | None = None
+    fail_on: tuple[str, ...] = ()
+    keep: int | None = None
+    patience: float = 0.0
+
+
+def spark_of(master: str, jars: str, ivy: Path | None) -> Spark:
+    """jars: paths between commas."""
+    named = tuple(part for part in (piece.strip() for piece in jars.split(",")) if part)
+    return Spark(master, named, ivy)
+
+
+def _severities(table: str) -> Mapping[str, tuple[str, str]]:
+    return {name: (table, f"severity = '{name}'") for name in ("high", "medium", "low")}
+
+
+FINDINGS: Mapping[str, tuple[str, str]] = {
+    **{
+        name: ("drift", f"path = '' AND drift_class = '{name}'")
+        for name in (
+            *("drifted", "deleted_out_of_band", "conflict", "state_behind", "stale_state"),
+            *("unmanaged", "unadopted", "pending_create", "pending_update", "pending_delete"),
+            "unknown",
+        )
+    },
+    "undeclared_override": ("drift", "drift_class = 'undeclared_override'"),
+    **{
+        name: ("change_attribution", f"verdict = '{name}'")
+        for name in ("out_of_band", "not_effective", "unclear")
+    },
+    **{
+        f"policy_{name}": (table, f"{where} AND NOT waived")
+        for name, (table, where) in _severities("policy_findings").items()
+    },
+    **{f"grants_{name}": found for name, found in _severities("grant_findings").items()},
+    **{
+        name: ("fleet_consistency", f"finding = '{name}'")
+        for name in (
+            *("chain_broken", "chain_gap", "two_owners", "conflicting_event", "unlike"),
+            *("naming", "unregistered", "renamed"),
+        )
+    },
+    "corrupt": ("quarantine", "true"),
+}
+"""What --fail-on can name -> the table, and which of its rows (SQL)."""
+_TOKENS = "OAUTHBEARER"
+
+
+def need_packages() -> None:
+    """Raises UsageError: the extra is not installed."""
+    if any(find_spec(name) is None for name in PACKAGES):
+        raise UsageError(
+            "the fleet pipeline is not installed", "Run `pip install 'kafkaform[fleet]'`."
+        )
+
+
+def objects_of(root: str) -> Objects:
+    """Raises UsageError: it is no place for a fleet."""
+    return open_remote(root) if is_remote(root) else Folder(Path(root).absolute(), shared=True)
+
+
+def run(ask: Ask, spark: Spark, connect: Callable[[], Connection], report: Report) -> Result:
+    """Make a build. Raises KafkaformError; UsageError before anything is started."""
+    need_packages()
+    known(ask.fail_on)
+    from ...fleet.build.datasets import DATASETS
+    from ...fleet.build.driver import Options
+    from ...fleet.build.driver import run as build
+    from ...fleet.build.pruning import prune
+
+    objects = objects_of(ask.root)
+    root = ask.root if is_remote(ask.root) else str(Path(ask.root).absolute())
+    with _locked(root, ask.patience) as lease, _session(spark) as start:
+        follow = _follower(ask.topic, connect, spark.place) if ask.topic else None
+        options = Options(
+            __version__,
+            ask.only,
+            ask.max_corrupt,
+            follow,
+            lambda: lease.ensure(LEASE_SECONDS),
+        )
+        done = build(start, objects, root, DATASETS, options, report)
+        if ask.keep is not None:
+            prune(objects, root, ask.keep)
+    return done
+
+
+@contextmanager
+def _session(spark: Spark) -> Iterator[Start]:
+    """What starts Spark when it is needed; then it is stopped, too."""
+    with ExitStack() as stack:
+        found: list[SparkSession] = []
+
+        def start(landed: Landed) -> SparkSession:
+            if not found:
+                found.append(build_session(with_jars(replace(spark.place, landed=landed))))
+                stack.callback(found[0].stop)
+            return found[0]
+
+        yield start
+
+
+@contextmanager
+def _locked(root: str, patience: float) -> Iterator[Lease]:
+    """One build at a time writes a root. Raises Locked after so many seconds."""
+    backend: Backend
+    if is_remote(root):
+        # No command ends it by hand: that of a dead build is free after two minutes.
+        backend = ObjectBackend(open_remote(f"{root.rstrip('/')}/{LOCK}"), by_hand="")
+    else:
+        folder = Path(root) / FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        backend = LocalBackend(folder / "fleet")
+    clock = SystemClock()
+    started = timestamp(clock.now())
+    info = lock_info(f"fleet-{os.getpid()}", "fleet run", started)
+    with backend.lock(info, patience, clock) as lease:
+        yield lease
+
+
+def _follower(topic: str, connect: Callable[[], Connection], place: Place) -> Follow:
+    """Reads a topic. How to connect goes into the environment, where Spark's workers find it; those
+    of a Connect server have an environment of their own."""
+    from kafkaform_kafka.connection.clients import native_config
+    from kafkaform_kafka.connection.settings import read_settings
+
+    from ...fleet.build.log_topic import follower
+    from ...fleet.landed.topic_source import SETTINGS
+
+    if SETTINGS not in os.environ and not place.connect:
+        found = connect()
+        given = read_settings(found.settings.instance, found.settings.config, found.secrets)
+        if given.mechanism == _TOKENS:
+            raise UsageError(
+                f"the topic {topic} cannot be read with a login by tokens ({_TOKENS}): Spark's "
+                "workers read it, and nobody gives them new tokens",
+                "Give the topic a login by SCRAM or by a client certificate, or land the logs "
+                "themselves with `kafkaform fleet snapshot`.",
+            )
+        os.environ[SETTINGS] = json.dumps(native_config(given))
+    return follower(topic)
+
+
+# ── what came of it ─────────────────────────────────────────────────────────────────────
+
+
+def told(done: Result) -> Iterator[str]:
+    """For people."""
+    if not done.made:
+        yield f"Nothing new: build {done.manifest.build} is current."
+        return
+    who = "all clusters" if done.clusters is ALL else count(len(done.clusters), "cluster")
+    yield f"Build {done.manifest.build}: {count(len(done.made), 'table')} for {who}."
+    for name in done.manifest.owed:
+        yield f"{name} was left out; the next build without --only makes up for it."
+
+
+def document(done: Result) -> dict[str, Any]:
+    """For programs."""
+    made = {name: done.manifest.tables[name] for name in done.made}
+    return {
+        "format_version": "1.0",
+        "build": done.manifest.build,
+        "as_of": done.manifest.as_of,
+        "skipped": not done.made,
+        "clusters": None if done.clusters is ALL else sorted(done.clusters),
+        "tables": {n: {"rows": w.rows, "seconds": round(w.seconds, 3)} for n, w in made.items()},
+        "owed": sorted(done.manifest.owed),
+    }
+
+
+def known(names: Sequence[str]) -> None:
+    """Raises UsageError: one of them is no finding."""
+    for name in names:
+        if name not in FINDINGS:
+            raise UsageError(
+                f"--fail-on {name}: there is no such finding", f"There are {', '.join(FINDINGS)}."
+            )
+
+
+def refuse_findings(root: str, names: Sequence[str]) -> None:
+    """Raises Blocked if the current build has any of them."""
+    gold = Gold(current(root))
+    found = {name: _number(gold, *FINDINGS[name]) for name in names}
+    bad = [f"{name}: {number}" for name, number in found.items() if number]
+    if bad:
+        raise Blocked(
+            f"there are findings that --fail-on names: {', '.join(bad)}",
+            "`kafkaform fleet report` or `fleet query` shows them.",
+        )
+
+
+def _number(gold: Gold, table: str, where: str) -> int:
+    gold.require(table)
+    return int(gold.rows(f"SELECT count(*) AS n FROM {table} WHERE {where}")[0]["n"])
+
+
+def missing(root: str, cluster: str | None = None) -> Iterator[str]:
+    """Clusters of fleet.hcl that are not wholly known, a line each."""
+    which = f" AND cluster = {literal(cluster)}" if cluster else ""
+    sql = "SELECT cluster, status, error FROM cluster WHERE registered AND status <> 'read'"
+    for row in Gold(current(root)).rows(f"{sql}{which} ORDER BY cluster"):
+        why = f": {row['error']}" if row["error"] else ""
+        yield inline(f"{row['cluster']}: {row['status']}{why}")
+
+
+# ── prepare ─────────────────────────────────────────────────────────────────────────────
+
+
+def prepared(spark: Spark, report: Report) -> str:
+    """What `fleet prepare` has done. Raises KafkaformError."""
+    need_packages()
+    from ...fleet.spark.preparation import prepare
+
+    file = prepare(with_jars(spark.place, report), report)
+    size = f"{file.stat().st_size / 1_000_000:.0f} MB"
+    return f"Kept Java's classes in {file} ({size}): Spark starts from them here."
+
+
+# ── doctor ──────────────────────────────────────────────────────────────────────────────
+
+
+def examined(root: str | None, spark: Spark) -> tuple[doctor.Check, ...]:
+    """What `fleet doctor` finds."""
+    folder = Path(root) if root and not is_remote(root) else None
+    objects = objects_of(root) if root else None
+    return tuple(doctor.checks(spark.place, objects, folder))
+
+
+def lines(found: Sequence[doctor.Check]) -> Iterator[str]:
+    """For people: what was found, and below it what to do."""
+    width = max(len(check.name) for check in found)
+    for check in found:
+        yield f"{_MARKS[check.good]:4}  {check.name:{width}}  {inline(check.told)}"
+        if check.advice:
+            yield f"      {'':{width}}  {inline(check.advice)}"
+
+
+def examination(found: Sequence[doctor.Check]) -> dict[str, Any]:
+    """For programs."""
+    checks = [{"name": c.name, "good": c.good, "found": c.told, "advice": c.advice} for c in found]
+    return {"format_version": "1.0", "checks": checks}

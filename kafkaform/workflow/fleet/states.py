@@ -1,0 +1,172 @@
+"""The states of a fleet and what their configurations declare, each with its own failure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ...audit.event import timestamp
+from ...audit.sink import Sink
+from ...core.clock import Clock
+from ...core.dataclass import dataclass, field, replace
+from ...core.diagnostics import Diagnostics, Severity, has_errors
+from ...core.errors import KafkaformError, UsageError
+from ...core.head import Head
+from ...core.resource import Declared, Desired
+from ...core.value import FrozenMap
+from ...inventory.live import Captured, standing
+from ...inventory.objects import Wanted
+from ...language.desired import VarFile
+from ...plan.diff import compare, ignored, lay_over
+from ...provider.contract import ResourceType
+from ...provider.registry import Registry
+from ...state.backends import files
+from ...state.model import State
+from ..configuration.evaluation import Configuration, Inputs, read_configuration
+from ..stores import Store, store_of
+from ..workspace import first_state
+from .register_file import ClusterEntry, StateEntry
+
+BOOTSTRAP = "bootstrap_servers"
+FEW = 5
+"""How many faults of one configuration are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of one state. state: None if it could not be read, with an empty lineage if
+    nothing was ever applied; desired: None if there is no folder, or if it could not be read;
+    started, ended: when both were read (RFC 3339)."""
+
+    entry: StateEntry
+    state: State | None = None
+    sink: Sink | None = None
+    desired: Desired | None = None
+    types: Mapping[str, ResourceType] = field(default_factory=dict)
+    state_error: str | None = None
+    desired_error: str | None = None
+    started: str = ""
+    ended: str = ""
+
+    @property
+    def lineage(self) -> str:
+        return self.state.lineage if self.state else ""
+
+    @property
+    def anchor(self) -> Head | None:
+        """The head of its log that the state keeps."""
+        return self.state.audit_head if self.state else None
+
+    def scopes(self, clusters: Sequence[tuple[ClusterEntry, str]]) -> dict[str, str]:
+        """Instance -> scope id: as recorded, else that of the cluster with the same brokers.
+        clusters: with their scope ids, as far as they were read."""
+        found = dict(self.state.providers) if self.state else {}
+        for instance, config in (self.desired.providers if self.desired else {}).items():
+            servers = set(config.config.get(BOOTSTRAP) or ())
+            for entry, scope in clusters:
+                if servers & set(entry.settings.config.get(BOOTSTRAP) or ()):
+                    found.setdefault(instance, scope)
+        return found
+
+
+def look(entry: StateEntry, clock: Clock) -> Known:
+    """Read the state and evaluate its configuration. Does not raise for what cannot be read."""
+    started = timestamp(clock.now())
+    try:
+        known = _known(entry)
+    except Exception as error:  # noqa: BLE001  # one state must not take the others with it
+        known = Known(entry, state_error=told(error))
+    return replace(known, started=started, ended=timestamp(clock.now()))
+
+
+def _known(entry: StateEntry) -> Known:
+    known, configuration = Known(entry), None
+    if entry.folder is not None:
+        try:
+            configuration = _configuration(entry)
+        except (KafkaformError, OSError) as error:
+            known = replace(known, desired_error=told(error))
+    try:
+        store = _store(entry, configuration)
+        state = store.backend.load().state or first_state(store.sink)
+        known = replace(known, state=state, sink=store.sink)
+    except (KafkaformError, OSError) as error:
+        known = replace(known, state_error=told(error))
+    return known if configuration is None else _evaluated(known, configuration)
+
+
+def told(error: Exception) -> str:
+    """An error in one text: every fault with its place, the first ones of many."""
+    if isinstance(error, KafkaformError):
+        return _listed(error.diagnostics)
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    return f"kafkaform failed unexpectedly ({type(error).__name__})"
+
+
+def _listed(diagnostics: Diagnostics) -> str:
+    errors = [d for d in diagnostics if d.severity is Severity.ERROR]
+    texts = [f"{d.range}: {d.summary}" if d.range else d.summary for d in errors[:FEW]]
+    more = [f"and {len(errors) - FEW} more"] if len(errors) > FEW else []
+    return "; ".join((*texts, *more))
+
+
+# ── where it is ─────────────────────────────────────────────────────────────────────────
+
+
+def _store(entry: StateEntry, configuration: Configuration | None) -> Store:
+    if entry.location is not None:
+        return store_of(Path.cwd(), entry.location, None)
+    if configuration is None or entry.folder is None:
+        raise UsageError("its configuration cannot be read, so that nobody says where it is")
+    return store_of(entry.folder, None, configuration.tree)
+
+
+# ── what it declares ────────────────────────────────────────────────────────────────────
+
+
+def _configuration(entry: StateEntry) -> Configuration:
+    assert entry.folder is not None  # who calls has looked
+    given = [VarFile(name, files.read(entry.folder / name)) for name in entry.var_files]
+    return read_configuration(entry.folder, Inputs((*given, *entry.variables)), Registry())
+
+
+def _evaluated(known: Known, configuration: Configuration) -> Known:
+    try:
+        desired = configuration.desired()
+    except KafkaformError as error:
+        return replace(known, desired_error=told(error))
+    finally:
+        configuration.asking.close()
+    if has_errors(desired.diagnostics):
+        return replace(known, desired_error=_listed(desired.diagnostics))
+    registry = configuration.registry
+    used = {config.name for config in desired.providers.values()}
+    types = {n: t for name in used for n, t in registry.load(name).types.items()}
+    return replace(known, desired=desired, types=types)
+
+
+def wanted(known: Known, captured: Mapping[str, Captured]) -> Iterator[Wanted]:
+    """The declared objects as they shall be. captured: instance -> what its cluster showed, of
+    those that could be read; attributes of others stay as they are declared."""
+    for item in known.desired.declared if known.desired else ():
+        seen = captured.get(item.identity.instance)
+        yield Wanted(item, _target(item, known.types[item.identity.kind], seen))
+
+
+def _target(item: Declared, kind: ResourceType, seen: Captured | None) -> FrozenMap:
+    """What a plan would make true of what the block says, and nothing that it leaves out."""
+    said = item.attributes
+    if seen is None or seen.facts is None:
+        return said
+    live = seen.live.get((item.identity.kind, item.identity.key))
+    if live is None:
+        target = kind.target(said, None, seen.facts, False)
+    else:
+        live = replace(live, attributes=standing(live))
+        target = kind.target(said, live, seen.facts, False)
+        before = kind.canonical(live.attributes, seen.facts)
+        differ = compare(before, target, schema=kind.schema)
+        spared = [c.path for c in differ if ignored(c.path, item.lifecycle)]
+        target = lay_over(target, spared, before)
+    return FrozenMap({n: v for n, v in target.items() if n not in said or said[n] is not None})

@@ -1,0 +1,120 @@
+"""What a snapshot of the fleet came to: for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...core.dataclass import dataclass
+from ...render.text import count, inline
+
+READ, PARTIAL, FAILED = "read", "partial", "failed"
+INCOMPLETE = 5
+"""Exit code of a snapshot that lacks something."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterResult:
+    """status: read, partial (some of it was not read or not seen) or failed; unseen: kinds of
+    which some objects may be hidden; seconds: how long it took."""
+
+    name: str
+    status: str
+    objects: int
+    seconds: float
+    error: str | None = None
+    unseen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StateResult:
+    """recorded, declared: objects that landed, None if nothing did; records: of the log that
+    landed now; errors: why not all landed."""
+
+    name: str
+    lineage: str
+    recorded: int | None = None
+    declared: int | None = None
+    records: int = 0
+    errors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """place: where it landed; snapshot: its name there."""
+
+    place: str
+    snapshot: str
+    clusters: tuple[ClusterResult, ...]
+    states: tuple[StateResult, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 5 if a cluster was not read whole or something of a state did not land."""
+        whole = all(c.status == READ for c in self.clusters)
+        return 0 if whole and not any(s.errors for s in self.states) else INCOMPLETE
+
+    def document(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "format_version": "1.0",
+            "place": self.place,
+            "snapshot": self.snapshot,
+            "complete": self.exit_code == 0,
+            "clusters": [
+                {
+                    "name": c.name,
+                    "status": c.status,
+                    "objects": c.objects,
+                    "seconds": round(c.seconds, 3),
+                    "error": c.error,
+                    "unseen": list(c.unseen),
+                }
+                for c in self.clusters
+            ],
+            "states": [
+                {
+                    "name": s.name,
+                    "lineage": s.lineage or None,
+                    "recorded": s.recorded,
+                    "declared": s.declared,
+                    "records": s.records,
+                    "errors": list(s.errors),
+                }
+                for s in self.states
+            ],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """For people: one line each, and why something is missing below it."""
+        names = (*(one.name for one in self.clusters), *(one.name for one in self.states))
+        width = max(map(len, names), default=0)
+        for cluster in self.clusters:
+            yield f"{cluster.name:{width}}  {cluster.status:7}  {_cluster(cluster)}"
+            yield from _why((cluster.error,) if cluster.error else ())
+        for state in self.states:
+            yield f"{state.name:{width}}  {'state':7}  {_state(state)}"
+            yield from _why(state.errors)
+        found = [c.status for c in self.clusters]
+        counts = ", ".join(f"{found.count(s)} {s}" for s in (READ, PARTIAL, FAILED))
+        yield f"{count(len(found), 'cluster')}: {counts}. Landed in {inline(self.place)}."
+
+
+def _cluster(cluster: ClusterResult) -> str:
+    if cluster.status == FAILED:
+        return f"nothing was read ({cluster.seconds:.1f} s)"
+    hidden = f"; more may be hidden of {', '.join(cluster.unseen)}" if cluster.unseen else ""
+    return f"{count(cluster.objects, 'object')} ({cluster.seconds:.1f} s){hidden}"
+
+
+def _state(state: StateResult) -> str:
+    if not state.lineage:
+        return "nothing was ever applied" if not state.errors else "it could not be read"
+    declared = "not known" if state.declared is None else str(state.declared)
+    recorded = "not known" if state.recorded is None else str(state.recorded)
+    log = count(state.records, "new record")
+    return f"recorded: {recorded}, declared: {declared}, {log} of its log"
+
+
+def _why(errors: Sequence[str]) -> Iterator[str]:
+    return (f"    {inline(error)}" for error in errors)

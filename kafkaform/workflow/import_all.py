@@ -1,0 +1,346 @@
+"""`import --all`: what the clusters have, the state does not know, and no block declares.
+
+Reads only. What a listing may have left out is said, and never counts as not being there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from fnmatch import fnmatchcase
+
+from ..core.address import Address
+from ..core.dataclass import dataclass, replace
+from ..core.diagnostics import Diagnostic, Severity, suggest
+from ..core.errors import KafkaformError, UsageError
+from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Sweep
+from ..core.schema import Attribute
+from ..core.value import EMPTY, FrozenMap, SecretRef, Value
+from ..language.declare.top_level import declare
+from ..plan.diff import compare
+from ..provider.contract import ResourceType, Session
+from ..render.text import inline
+from ..syntax.parse import parse
+from .generated_blocks import Found, Names, filled, generate, imports
+from .workspace import Workspace, first_state, open_instance
+
+PARTS: Mapping[str, str] = {"kafka_topic_config": "kafka_topic"}
+"""Type -> the type whose objects hold its objects: it is not listed by itself, and what it
+declares is not declared by the other too."""
+SWITCHED_OFF = frozenset({"SECURITY_DISABLED"})
+"""Faults of a listing that say that the cluster has no objects of the kind at all."""
+PLACEHOLDER = SecretRef("env", "")
+"""Where a secret has to be, which nobody can read."""
+NAMES_SHOWN = 5
+Thing = tuple[str, str, str]
+"""Scope id, type and key: one real object, whichever provider instance leads to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """types: none means all; match: globs over keys, none means everything."""
+
+    types: tuple[str, ...] = ()
+    match: tuple[str, ...] = ()
+
+    def has(self, identity: Identity) -> bool:
+        return not self.match or any(fnmatchcase(identity.key, glob) for glob in self.match)
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """found: objects without a block; declared: (address, import id) of those that have one;
+    gaps: what may be missing, for people; failed: a listing did not answer."""
+
+    found: tuple[Found, ...] = ()
+    declared: tuple[tuple[Address, str], ...] = ()
+    gaps: tuple[str, ...] = ()
+    failed: bool = False
+
+    def __add__(self, other: Stock) -> Stock:
+        return Stock(
+            self.found + other.found,
+            self.declared + other.declared,
+            tuple(dict.fromkeys((*self.gaps, *other.gaps))),
+            self.failed or other.failed,
+        )
+
+    @property
+    def count(self) -> int:
+        return len(self.found) + len(self.declared)
+
+
+def take_stock(space: Workspace, wanted: Wanted) -> Stock:
+    """Everything that every cluster of the configuration has and the state lacks. Raises
+    UsageError for a type that no provider lists, ConnectError."""
+    _refuse_unknown(space, wanted)
+    state = space.backend.load().state or first_state(space.sink)
+    stock = Stock()
+    with ExitStack() as stack:
+        sessions: dict[str, Session] = {}
+        for instance in sorted(space.providers):
+            sessions[instance] = open_instance(space, instance)
+            stack.callback(sessions[instance].close)
+        known = _known(space, sessions, state.objects)
+        for instance, session in sessions.items():
+            stock += _instance(space, session, instance, known, wanted)
+            stock += _declared(space, session, instance, state.objects.keys(), wanted)
+    return stock
+
+
+def _known(
+    space: Workspace, sessions: Mapping[str, Session], recorded: Iterable[Identity]
+) -> set[Thing]:
+    """What blocks declare and the state records, through whichever instance."""
+    ids = {*recorded, *(item.identity for item in space.desired.declared)}
+    return {_thing(i, sessions[i.instance]) for i in ids if i.instance in sessions}
+
+
+def _thing(identity: Identity, session: Session) -> Thing:
+    return session.facts.scope_id, identity.kind, identity.key
+
+
+def written(space: Workspace, stock: Stock) -> str:
+    """The stock as a configuration file beside those that are there."""
+    names = _taken(space)
+    parts = [
+        _header(stock),
+        imports(sorted(stock.declared)),
+        generate(stock.found, space.types, names),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def proven(space: Workspace, text: str, stock: Stock, name: str) -> str:
+    """The text, which beside the folder's own files declares just what was found.
+
+    Raises KafkaformError if it does not: it must not be applied then.
+    """
+    file, faults = parse(text.encode(), name)
+    own = space.configuration.tree
+    tree = replace(own, configuration=(*own.configuration, file))
+    made = replace(space.configuration, tree=tree).desired(offline=True)
+    said = {item.identity: item.attributes for item in made.declared}
+    wrong = [
+        str(item.identity)
+        for item in stock.found
+        if not _says(said.get(item.identity, EMPTY), item.arguments)
+    ]
+    broken = tuple(d for d in (*faults, *made.diagnostics) if d.severity is Severity.ERROR)
+    if broken or wrong:
+        what = f": {', '.join(wrong[:NAMES_SHOWN])}" if wrong else ""
+        fault = Diagnostic(
+            Severity.ERROR,
+            f"What was generated does not say what the cluster has{what}; nothing was written",
+            advice="Leave out what is named with --match or --type.",
+        )
+        raise KafkaformError(fault.summary, diagnostics=(fault, *broken))
+    return text
+
+
+def _says(attributes: FrozenMap, arguments: FrozenMap) -> bool:
+    """Whether a declared object has these arguments; secrets are placeholders in both."""
+    return bool(attributes) and all(
+        attributes.get(name) == value or _has_secret(attributes.get(name))
+        for name, value in arguments.items()
+    )
+
+
+def _has_secret(value: Value) -> bool:
+    parts = value.values() if isinstance(value, FrozenMap) else (value,)
+    return any(isinstance(part, SecretRef) for part in parts)
+
+
+def _header(stock: Stock) -> str:
+    lines = [
+        "# Written by `kafkaform import --all`. Once it is applied, the import blocks have done",
+        "# their work and can go.",
+        *(f"# {inline(gap)}" for gap in stock.gaps),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _taken(space: Workspace) -> Names:
+    """What the folder's own blocks are called."""
+    names = Names()
+    found, _ = declare(space.configuration.tree)
+    names.locals.update(found.locals)
+    for address in found.resources:
+        names.blocks[address.type].add(address.name)
+    return names
+
+
+def _refuse_unknown(space: Workspace, wanted: Wanted) -> None:
+    providers = space.providers.values()
+    listed = {name for one in providers for name, t in one.types.items() if _is_listed(t)}
+    for name in wanted.types:
+        if name not in listed:
+            raise UsageError(
+                f"--type {name!r} is nothing that a provider of this configuration lists",
+                suggest(name, listed) or f"It is one of: {', '.join(sorted(listed))}.",
+            )
+
+
+def _is_listed(kind: ResourceType) -> bool:
+    return kind.expand is None and kind.name not in PARTS
+
+
+# ── one cluster ─────────────────────────────────────────────────────────────────────────
+
+
+def _instance(
+    space: Workspace, session: Session, instance: str, known: set[Thing], wanted: Wanted
+) -> Stock:
+    """The objects that nobody declares or records; `known` is extended by them, since another
+    instance may lead to the same cluster."""
+    stock = Stock()
+    for name, kind in space.providers[instance].types.items():
+        if _is_listed(kind) and (not wanted.types or name in wanted.types):
+            stock += _listed(kind, session, known, wanted)
+    known.update(_thing(item.identity, session) for item in stock.found)
+    return stock
+
+
+def _listed(kind: ResourceType, session: Session, known: set[Thing], wanted: Wanted) -> Stock:
+    """Those of one kind."""
+    sweep = session.sweep(kind.name, Depth.FULL)
+    fault = sweep.coverage.fault
+    if fault is not None and fault.code in SWITCHED_OFF:
+        return Stock()
+    scope = session.facts.scope_id
+    names = (kind.name, *(part for part, whole in PARTS.items() if whole == kind.name))
+    unknown = [
+        item
+        for item in sweep.items
+        if wanted.has(item.identity)
+        and not any((scope, name, item.identity.key) in known for name in names)
+        and item.details.get("internal") is not True
+    ]
+    told = [_found(item, kind, session.facts) for item in unknown]
+    gaps = [*_coverage_gaps(sweep, session), *_unread(sweep, session)]
+    gaps += [gap for gap in told if isinstance(gap, str)]
+    return Stock(
+        found=tuple(found for found in told if isinstance(found, Found)),
+        gaps=tuple(gaps),
+        failed=sweep.coverage.kind is CoverageKind.FAILED,
+    )
+
+
+def _declared(
+    space: Workspace,
+    session: Session,
+    instance: str,
+    recorded: Collection[Identity],
+    wanted: Wanted,
+) -> Stock:
+    """Objects that a block declares, are there, and were never recorded: a state that was lost.
+    What an import block of the folder names comes in with the next apply without us."""
+    types = space.providers[instance].types
+    coming = {block.target for block in space.desired.imports}
+    chosen = [
+        d
+        for d in space.desired.declared
+        if d.identity.instance == instance
+        and d.identity not in recorded
+        and d.address not in coming
+        and wanted.has(d.identity)
+        and (not wanted.types or d.identity.kind in wanted.types)
+    ]
+    readings = session.read([d.identity for d in chosen]) if chosen else {}
+    there = [d for d in chosen if isinstance(readings[d.identity], Observed)]
+    ids = {d.address: _import_id(d.identity, types[d.identity.kind]) for d in there}
+    adopt = {a for a, id in ids.items() if id is None or a.child is not None}
+    return Stock(
+        declared=tuple((a, id) for a, id in ids.items() if id is not None and a not in adopt),
+        gaps=tuple(
+            f"No import block can name what {address} declares: apply with --adopt='{address}'."
+            for address in sorted({str(replace(address, child=None)) for address in adopt})
+        ),
+    )
+
+
+# ── one object ──────────────────────────────────────────────────────────────────────────
+
+
+def _found(item: Observed, kind: ResourceType, facts: Facts) -> Found | str:
+    """The object as its block would say it, or why there is no such block."""
+    live = kind.canonical(item.attributes, facts)
+    try:
+        arguments = _arguments(item, kind, facts)
+        made = kind.target(filled(arguments, kind.schema), item, facts, False)
+        same = kind.key(filled(arguments, kind.schema)) == item.identity.key
+    except ValueError as error:
+        return f"Not complete: {item.identity} has no block: {error}"
+    differ = compare(live, made, schema=kind.schema)
+    if differ or not same:
+        paths = ", ".join(".".join(change.path) for change in differ) or "its key"
+        return f"Not complete: {item.identity} has no block that says what it is: {paths}"
+    return Found(item.identity, arguments, _import_id(item.identity, kind))
+
+
+def _import_id(identity: Identity, kind: ResourceType) -> str | None:
+    """What an import block calls the object, if its key is a name that such a block can give."""
+    try:
+        return identity.key if kind.import_key(identity.key) == identity.key else None
+    except ValueError:
+        return None
+
+
+def _arguments(item: Observed, kind: ResourceType, facts: Facts) -> FrozenMap:
+    """The least that a block has to say: no default, nothing that the system sets, and of two
+    arguments that exclude each other the one that leaves more to the system."""
+    live = kind.written(item.attributes) if kind.written else item.attributes
+    schema = kind.schema
+    given = {
+        name: live[name]
+        for name, attribute in schema.attributes.items()
+        if _is_said(live.get(name), attribute)
+    }
+    for one, other in schema.conflicts:
+        if one in given and other in given:
+            del given[one]
+    secret = (a.name for a in schema.attributes.values() if a.secret and a.required)
+    told = FrozenMap({**dict.fromkeys(secret, PLACEHOLDER), **given})
+    return told.with_items(_own(told, item, kind, facts))
+
+
+def _is_said(value: Value, attribute: Attribute) -> bool:
+    nothing = value is None or value == attribute.default or attribute.computed
+    return not nothing and (attribute.required or value != FrozenMap())
+
+
+def _own(told: FrozenMap, item: Observed, kind: ResourceType, facts: Facts) -> dict[str, FrozenMap]:
+    """The maps without the entries that stay if nobody declares them: those are others'."""
+    maps = {name: value for name, value in told.items() if isinstance(value, FrozenMap) and value}
+    if not maps:
+        return {}
+    bare = filled(told.with_items(dict.fromkeys(maps, FrozenMap())), kind.schema)
+    left = kind.target(bare, item, facts, False)
+    return {name: value.without(left.get(name) or ()) for name, value in maps.items()}
+
+
+# ── what may be missing ─────────────────────────────────────────────────────────────────
+
+
+def _coverage_gaps(sweep: Sweep, session: Session) -> Iterator[str]:
+    kind, coverage = sweep.kind, sweep.coverage
+    if coverage.kind is CoverageKind.VISIBLE_ONLY:
+        who = session.facts.principal or "this principal"
+        yield f"Of {kind}, this is what {who} may see; there may be more."
+    elif coverage.kind is CoverageKind.FAILED:
+        fault = coverage.fault
+        why = f"{fault.message} ({fault.code})" if fault else "the listing failed"
+        advice = f" {fault.advice}" if fault and fault.advice else ""
+        yield f"Not complete: {kind} could not be listed whole: {why}.{advice}"
+
+
+def _unread(sweep: Sweep, session: Session) -> Iterator[str]:
+    """Objects whose names can be seen, but not what they are."""
+    if sweep.coverage.kind is CoverageKind.COMPLETE:
+        return
+    read = {item.identity.key for item in sweep.items}
+    listed = session.sweep(sweep.kind, Depth.NAMES).items
+    unread = sorted({item.identity.key for item in listed} - read)
+    if unread:
+        shown = ", ".join(unread[:NAMES_SHOWN]) + (" ..." if len(unread) > NAMES_SHOWN else "")
+        yield f"Not complete: {len(unread)} of {sweep.kind} could be seen but not read: {shown}"

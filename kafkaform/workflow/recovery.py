@@ -1,0 +1,94 @@
+"""What an apply does first: it finds out what earlier runs left open, and records it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..apply.judge import untellable
+from ..apply.ledger import Ledger
+from ..apply.owed import Owed, give_up
+from ..apply.recover import World, recover
+from ..apply.report import Result
+from ..apply.settle import patience
+from ..audit.index import Index
+from ..core.clock import Clock
+from ..core.errors import OutcomeUnknown
+from ..core.progress import Message
+from ..plan.approval import RULE
+from ..plan.codec import recorded
+from ..plan.model import Mode
+from ..provider.contract import Session
+from ..render.text import count
+from ..state.backend import Lease
+from .plan_choice import resumed
+from .run import Ask, Screen
+from .workspace import Workspace, read_log, refuse_moved_on
+
+NAMED = 5
+"""How many objects an error names."""
+
+
+def wait_for_the_run_before(
+    lease: Lease, found: Index, sessions: Mapping[str, Session], clock: Clock, screen: Screen
+) -> None:
+    """Whoever lost the lock may have sent something at its last moment: wait until the brokers
+    have answered or given up."""
+    if lease.taken_over is None or not found.open_intents or not sessions:
+        return
+    longest = max(patience(session.facts) for session in sessions.values())
+    left = lease.taken_over + longest - clock.monotonic()
+    if left > 0:
+        text = f"Waiting {left:.0f} s for what the run before may still have under way"
+        screen.progress(Message(text))
+        clock.sleep(left)
+
+
+def close_earlier_runs(
+    space: Workspace,
+    ask: Ask,
+    found: Index,
+    ledger: Ledger,
+    sessions: Mapping[str, Session],
+    screen: Screen,
+    owed: Owed,
+) -> Index:
+    """Close what earlier runs left open; the index of the log after that."""
+    if not (found.open_intents or found.unsaved or found.obligations):
+        return found
+    wished = () if ask.options.mode is Mode.DESTROY else space.desired.declared
+    declared = {item.identity: item for item in wished}
+    again = resumed(ask, found)
+    world = World(sessions, space.types, declared, space.clock, screen.progress, again)
+    recovered = recover(found, ledger, world)
+    ledger.discharge(give_up(owed.never_sent))
+    screen.recovered(recovered)
+    for item in recovered.work:
+        screen.stands(item)
+    if recovered.open:
+        raise _unresolved(recovered.open, found, ask.command)
+    found = read_log(space.sink, ledger.state)
+    refuse_moved_on(ledger.journal, found)
+    return found
+
+
+def _unresolved(left: Sequence[Result], found: Index, command: str) -> OutcomeUnknown:
+    """What nobody could find out, and what the user can do about it. command: that runs."""
+    hidden = [result for result in left if untellable(result.change, result.step)]
+    if hidden != list(left) or found.open_run is None or found.open_run.plan is None:
+        return OutcomeUnknown(
+            f"{count(len(left), 'step')} of an earlier run cannot be read: {_some(left)}",
+            f"Make them readable (brokers, rights), then run {command} again. Nothing was sent.",
+        )
+    plan = recorded(found.open_run.plan, found.open_run.run)
+    again = f"Send the same once more with `kafkaform apply --expect {plan.token}`, or give"
+    return OutcomeUnknown(
+        f"an earlier run sent a secret, no answer came, and nobody can read whether it arrived: "
+        f"{_some(left)}",
+        f"{again if plan.rule == RULE else 'Give'} the secret another version. Nothing was sent.",
+    )
+
+
+def _some(results: Sequence[Result]) -> str:
+    named = ", ".join(result.change.address for result in results[:NAMED])
+    more = len(results) - NAMED
+    return f"{named} and {more:,} more" if more > 0 else named

@@ -1,0 +1,129 @@
+"""Where state and log live: a flag says it, else the environment, else the configuration's
+`backend` block, else they are files beside the configuration."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+from ..audit.sink import Sink
+from ..audit.sinks.local import LocalSink
+from ..core.dataclass import dataclass
+from ..core.diagnostics import has_errors
+from ..core.errors import ConfigurationError, UsageError
+from ..state.backend import Backend
+from ..state.backends import files
+from ..state.backends.local import LocalBackend
+from .configuration.backend_block import LEASE
+
+if TYPE_CHECKING:
+    from ..language.declare.folder import Tree
+
+STATE_FILE = "kafkaform.state.json"
+AUDIT_FILE = "kafkaform.audit.jsonl"
+STATE_VARIABLE = "KAFKAFORM_STATE"
+FILES = (".kf.hcl", ".kf.json")
+"""What files are called whose blocks are ours."""
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
+_UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The state and the log of a folder, without its configuration."""
+
+    folder: Path
+    backend: Backend
+    sink: Sink
+
+
+def open_store(named: str | None = None, tree: Tree | None = None) -> Store:
+    """The store of the current folder. named: a file or a URL of the command line; tree: the
+    folder's files, if they were read already.
+
+    Raises UsageError, ConfigurationError for a place that cannot be.
+    """
+    return store_of(Path.cwd(), named or os.environ.get(STATE_VARIABLE), tree)
+
+
+def store_of(folder: Path, named: str | None, tree: Tree | None) -> Store:
+    """The same of any folder, whatever the environment says."""
+    if named:
+        return _opened(folder, named, {})
+    tree = tree or _tree(folder)
+    return _opened(folder, *(_stated(tree) if tree else (STATE_FILE, {})))
+
+
+def seconds_of(text: str, flag: str) -> float:
+    """`90`, `60s`, `5m` in seconds. Raises UsageError."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{flag} {text!r} is not a duration", "Write it as 30s, 5m or 1h.")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+# ── the configuration ───────────────────────────────────────────────────────────────────
+
+
+def _tree(folder: Path) -> Tree | None:
+    """The configuration, None if no file of it can hold a backend block: then it need not be
+    parsed for this, nor the language be loaded."""
+    if not any(_may_hold(path) for path in folder.iterdir() if path.name.endswith(FILES)):
+        return None
+    from ..language.declare.folder import load
+    from .configuration.files import read_folder, root_of
+
+    return load(read_folder(root_of(folder), folder))
+
+
+def _may_hold(path: Path) -> bool:
+    """Whether the word stands in a file; JSON may spell its letters by numbers. What cannot be
+    read here, such as a link, is for who parses it."""
+    try:
+        text = files.read(path)
+    except OSError:
+        return True
+    return b"backend" in text or b"\\u" in text
+
+
+def _stated(tree: Tree) -> tuple[str, Mapping[str, str]]:
+    """The place that the backend block names, and its options. Raises ConfigurationError."""
+    from ..language.declare.settings import settings
+    from .configuration.backend_block import backend_faults, placed
+
+    found = settings(tree)[0]
+    if found.backend is None:
+        return STATE_FILE, {}
+    faults = backend_faults(found)
+    if has_errors(faults):
+        raise ConfigurationError("the backend block has faults", diagnostics=faults)
+    return placed(found)
+
+
+# ── places ──────────────────────────────────────────────────────────────────────────────
+
+
+def _opened(folder: Path, place: str, options: Mapping[str, str]) -> Store:
+    if "://" in place:
+        return _remote(folder, place, dict(options))
+    path = folder / place
+    log = path.parent / (AUDIT_FILE if path.name == STATE_FILE else f"{path.stem}.audit.jsonl")
+    return Store(folder, LocalBackend(path), LocalSink(log))
+
+
+def _remote(folder: Path, url: str, options: dict[str, str]) -> Store:
+    # Only who keeps a state in a store waits for its client to load.
+    from ..audit.sinks.objects import ObjectSink
+    from ..state.backends.objects import LEASE_SECONDS, ObjectBackend
+    from ..state.backends.obstores import open_objects
+
+    url, _, query = url.partition("?")
+    options |= parse_qsl(query)
+    text = options.pop(LEASE, None)
+    lease = LEASE_SECONDS if text is None else seconds_of(text, LEASE)
+    objects = open_objects(url, options)
+    return Store(folder, ObjectBackend(objects, lease), ObjectSink(objects))

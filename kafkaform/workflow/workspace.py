@@ -1,0 +1,292 @@
+"""One configuration folder, opened: files, variables, providers, state and log.
+
+This is where the world enters: the disk, the environment and the clock are read here and
+nowhere below.
+"""
+
+from __future__ import annotations
+
+import gc
+import getpass
+import os
+import re
+import socket
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from ..apply.owed import Owed, find_owed
+from ..apply.replay import rows_of
+from ..apply.secrets import references, resolve
+from ..audit.chain import glances
+from ..audit.event import Kind
+from ..audit.index import Index, index, instances_of
+from ..audit.journal import Journal
+from ..audit.sink import Sink, moved_on
+from ..audit.written import written_paths
+from ..core.change import Path as AttributePath
+from ..core.clock import Clock, SystemClock
+from ..core.dataclass import dataclass
+from ..core.diagnostics import has_errors
+from ..core.errors import ConfigurationError, OtherCluster, StorageError
+from ..core.resource import Desired, Identity
+from ..core.value import FrozenMap, SecretRef
+from ..plan.codec import instances_in
+from ..provider.contract import Provider, ResourceType, Session, types_of
+from ..render.text import count
+from ..state.backend import Backend, Lease, LockInfo
+from ..state.codec import ADVICE
+from ..state.model import Row, State, new_state
+from .configuration.evaluation import Configuration, Inputs, read_configuration
+from .stores import open_store
+
+HIDDEN_SETTINGS = re.compile(r"password|secret|key|token|passphrase", re.IGNORECASE)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+MANY = 5_000
+"""Objects from which on the room that their blocks take matters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """desired: what the configuration says; providers: instance -> its provider."""
+
+    configuration: Configuration
+    desired: Desired
+    providers: Mapping[str, Provider]
+    backend: Backend
+    sink: Sink
+    clock: Clock
+
+    @property
+    def types(self) -> dict[str, ResourceType]:
+        """Those of commands too."""
+        return types_of(self.providers.values())
+
+
+def open_workspace(inputs: Inputs, state: str | None = None, *, whole: bool = False) -> Workspace:
+    """Read and evaluate the configuration of the current folder. whole: keep all of its blocks,
+    for who wants to look at them again.
+
+    Raises ConfigurationError with every fault that was found.
+    """
+    registry = inputs.registry()
+    configuration = read_configuration(Path.cwd(), inputs, registry)
+    store = open_store(state, configuration.tree)
+    try:
+        desired = configuration.desired()
+    finally:
+        configuration.asking.close()
+    if has_errors(desired.diagnostics):
+        raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
+    providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
+    if not whole and not desired.settles:
+        configuration = configuration.lighter()
+        if len(desired.declared) >= MANY:
+            gc.collect()  # the blocks hold each other, so nobody else lets them go
+    return Workspace(configuration, desired, providers, store.backend, store.sink, SystemClock())
+
+
+@contextmanager
+def connected(
+    space: Workspace, state: State, found: Index, also: str | None = None
+) -> Iterator[Mapping[str, Session]]:
+    """Sessions for every provider instance that is declared, recorded, or left open in the log,
+    and for `also`."""
+    _refuse_impossible_rows(space, space.backend.location, state.objects)
+    for record in found.unsaved:
+        if record.kind == Kind.STATE:
+            where = f"{space.sink.location}: record {record.seq} ({record.kind})"
+            _refuse_impossible_rows(space, where, rows_of(record))
+    used = {d.identity.instance for d in space.desired.declared}
+    used |= {also} if also is not None else set()
+    used |= {identity.instance for identity in state.objects}
+    left = (*found.open_intents, *found.unsaved, *found.obligations)
+    used |= {instance for record in left for instance in instances_of(record)}
+    if found.open_run and found.open_run.plan:
+        used |= instances_in(found.open_run.plan, found.open_run.run)
+    with ExitStack() as stack:
+        sessions: dict[str, Session] = {}
+        for instance in sorted(used & space.desired.providers.keys()):
+            sessions[instance] = open_instance(space, instance)
+            stack.callback(sessions[instance].close)
+        refuse_other_scope(found, sessions)
+        yield sessions
+
+
+def refuse_other_scope(found: Index, sessions: Mapping[str, Session]) -> None:
+    """The log says which cluster an instance is, whatever became of the state. Raises
+    OtherCluster if another one answers."""
+    for instance, session in sessions.items():
+        scope = session.facts.scope_id
+        known = found.scopes.get(instance, scope)
+        if known != scope:
+            raise OtherCluster(
+                f'"{instance}" is cluster {scope}, but all that was applied from here went to '
+                f"cluster {known}",
+                "Check bootstrap_servers and the folder. A new cluster needs a state and a log of "
+                "its own: another folder, or another --state.",
+            )
+
+
+def open_instance(space: Workspace, instance: str) -> Session:
+    """A session of this provider instance. Raises ConnectError; ConfigurationError if another
+    instance of the configuration reaches the same cluster."""
+    block = space.desired.providers[instance]
+    secrets = resolve(references(block.config), space.configuration.secret)
+    session = space.providers[instance].open(instance, block.config, secrets)
+    return space.configuration.asking.clusters.enter(block, session)
+
+
+def _refuse_impossible_rows(
+    space: Workspace, where: str, rows: Mapping[Identity, Row | None]
+) -> None:
+    """Raises StorageError for a row whose identity no object of its kind can have: nobody could
+    read it, and what cannot be read is not gone. where: has these rows."""
+    types = space.types
+    for identity, row in rows.items():
+        kind = types.get(identity.kind)
+        wrong = _wrong_member(kind, row) if kind is not None and row is not None else ""
+        if wrong:
+            raise StorageError(
+                f"{where} cannot be used: `{wrong}` of object {identity} is none "
+                f"of a {identity.kind}",
+                ADVICE,
+            )
+
+
+def _wrong_member(kind: ResourceType, row: Row) -> str:
+    """The path of the member that no object of this kind can have, or nothing."""
+    if not _is_key(kind, row.identity.key):
+        return "identity"
+    for name, attribute in kind.schema.attributes.items():
+        value = row.attributes.get(name)
+        if attribute.type.kind == "map" and not isinstance(value, FrozenMap | None):
+            return f"attributes.{name}"
+    return ""
+
+
+def _is_key(kind: ResourceType, key: str) -> bool:
+    try:
+        return kind.import_key(key) == key
+    except ValueError:
+        return False
+
+
+def display(space: Workspace) -> FrozenMap:
+    """Connection settings by instance, for people: nothing secret, nothing unset."""
+    return FrozenMap(
+        {
+            instance: FrozenMap(
+                {
+                    name: value
+                    for name, value in provider.config.items()
+                    if value is not None
+                    and not isinstance(value, SecretRef)
+                    and not HIDDEN_SETTINGS.search(name)
+                }
+            )
+            for instance, provider in space.desired.providers.items()
+        }
+    )
+
+
+def read_log(sink: Sink, state: State | None) -> Index:
+    """The index of the whole log, every record checked. Raises StorageError if one is not what
+    was written, or if the log lacks the record that the state is anchored at."""
+    sink.pass_over_torn()
+    head = state.audit_head if state else None
+    if head is not None and sink.last() is None:
+        raise StorageError(
+            f"{sink.location} is gone, but the state follows from record {head.seq} of it",
+            "Put it back from a backup: nothing else tells what earlier runs left open. If it is "
+            "lost for good, move the state away, too, and take the objects over with `kafkaform "
+            "apply --adopt '*'`; the cluster is not touched by that.",
+        )
+    return index(glances(sink.lines(), sink.location, head), head)
+
+
+def open_journal(
+    sink: Sink, clock: Clock, run: str, state: State, found: Index, lease: Lease
+) -> Journal:
+    """The log, to go on with. found: what was read of it just now. Raises Locked if it has gone on
+    since, StorageError."""
+    journal = Journal(sink, clock, run, who(), state.lineage, lease.ensure)
+    refuse_moved_on(journal, found)
+    return journal
+
+
+def refuse_moved_on(journal: Journal, found: Index) -> None:
+    """Raises Locked if what was read of the log is not all that this run will go on with."""
+    if journal.head != found.head:
+        raise moved_on(journal.sink.location)
+
+
+def find_written(
+    sink: Sink, wanted: Collection[Identity]
+) -> Mapping[Identity, frozenset[AttributePath]]:
+    """What of these objects the log shows as ours."""
+    return written_paths(glances(sink.lines(), sink.location), wanted)
+
+
+def find_owed_in(sink: Sink, found: Index) -> Owed:
+    """The open obligations of the log, by what they are worth."""
+    return find_owed(glances(sink.lines(), sink.location), found.obligations)
+
+
+def refuse_lost_state(state: State | None, found: Index, space: Workspace) -> None:
+    """The log makes up for a state that is gone, but for edits of earlier versions, which do not
+    say what they have left. Raises StorageError if there were any."""
+    if state is None and found.vague:
+        raise StorageError(
+            f"there is no state, but {space.sink.location} tells of "
+            f"{count(found.vague, 'edit')} of it (`state rm`, `state mv`, ...) by an earlier "
+            "version, which cannot be repeated from there",
+            "Put the state back from a backup, or the newest one of "
+            f"{space.backend.earlier} in its place; apply takes what came after it from the log. "
+            "If none was kept, move the log away, too, and take the objects over with `kafkaform "
+            "apply --adopt '*'`.",
+        )
+
+
+def first_state(sink: Sink) -> State:
+    """The state where none was ever saved. Its lineage is the log's, if a run began one and
+    ended before its first save; else it is empty, because nothing but an apply may name it."""
+    sink.pass_over_torn()
+    first = next(glances(sink.lines(), sink.location), None)
+    return new_state(str(first.body.get("lineage", "")) if first else "")
+
+
+def new_run_id() -> str:
+    """Sorts by time within a second and never collides."""
+    return uuid.uuid4().hex[:12]
+
+
+def who() -> str:
+    """The user who runs this, as CI or the system names them."""
+    for variable in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KAFKAFORM_ACTOR"):
+        if os.environ.get(variable):
+            return os.environ[variable]
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
+
+
+def commit_of(folder: Path) -> str | None:
+    """The git commit that is checked out around this folder, if it can be told."""
+    git = next((p / ".git" for p in (folder, *folder.parents) if (p / ".git").is_dir()), None)
+    try:
+        head = (git / "HEAD").read_text().strip() if git else ""
+        if git and head.startswith("ref: "):
+            head = (git / head[5:]).read_text().strip()
+    except OSError:
+        return None
+    return head if _COMMIT.fullmatch(head) else None
+
+
+def lock_info(run: str, command: str, started: str) -> LockInfo:
+    return LockInfo(run, who(), socket.gethostname(), os.getpid(), started, command)
