@@ -215,6 +215,8 @@ def _locked(case: Case, stage: Stage) -> Iterator[None]:
     process = case.folder.start("apply", "-auto-approve")
     try:
         assert case.proxy.fired.wait(SECONDS), process.printed()
+        # On a slow machine it would have given up waiting and gone on before the other one starts.
+        process.send_signal(signal.SIGSTOP)
         yield
     finally:
         process.send_signal(signal.SIGKILL)
