@@ -32,8 +32,6 @@ from kafkaform.state.codec import decode as decode_state
 from kafkaform.state.codec import encode as encode_state
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 
-from .test_architecture import ALLOWED
-
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 GOLDEN_LOG = ROOT / "tests/cases/audit/golden.jsonl"
@@ -227,14 +225,6 @@ def test_every_link_leads_somewhere(path: Path) -> None:
         target = (path.parent / file).resolve() if file else path
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
-
-
-def test_the_import_table_is_the_law() -> None:
-    """The table in docs/architecture.md is the one that test_architecture.py enforces."""
-    table = prose(DOCS / "architecture.md").partition("Allowed imports")[2]
-    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", table.partition("\n## ")[0], re.MULTILINE)
-    shown = {name: set(in_code(allowed)) for name, allowed in rows if name != "cli"}
-    assert shown == ALLOWED
 
 
 def test_the_number_of_pinned_jars_is_told_right() -> None:

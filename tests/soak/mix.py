@@ -49,7 +49,7 @@ class Mix:
         def strike(running: Sequence[Running]) -> None:
             time.sleep(wait)
             if tool and first:
-                self._kill(random.choice(running))
+                self._kill_one(running)
             if whom:
                 leads = self.brokers.controller() in whom
                 self.counts["kills of the active controller"] += leads
@@ -57,7 +57,7 @@ class Mix:
                 self.counts["kills of brokers"] += number
             if tool and not first:
                 time.sleep(wait)
-                self._kill(random.choice(running))
+                self._kill_one(running)
             if soon:
                 self.brokers.revive()
 
@@ -69,9 +69,10 @@ class Mix:
             done.violations.append(f"a command took {done.longest:.0f} s")
         self.violations += [f"round {self.counts['rounds']}: {it}" for it in done.violations]
 
-    def _kill(self, process: Running) -> None:
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
+    def _kill_one(self, running: Sequence[Running]) -> None:
+        alive = [process for process in running if process.poll() is None]
+        if alive:
+            self.random.choice(alive).send_signal(signal.SIGKILL)
             self.counts["kills of the tool"] += 1
 
 

@@ -19,8 +19,8 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
 from ...core.landing import LIVE
-from .inputs import source, subject
 from ..tables.manifest import ALL, Clusters
+from .inputs import source, subject
 
 Row = Mapping[str, Any]
 Rows = Mapping[str, Row]

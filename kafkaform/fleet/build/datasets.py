@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
-from ..datasets import (attribution, capacity, consistency, drift, events, history, policy, quotas, registers, reliability, resources, runs, unused_topics)
 from ..access import grants, permissions
+from ..datasets import (
+    attribution,
+    capacity,
+    consistency,
+    drift,
+    events,
+    history,
+    policy,
+    quotas,
+    registers,
+    reliability,
+    resources,
+    runs,
+    unused_topics,
+)
 from ..tables.dataset import Dataset
 
 _OWNED = ("desired", "recorded")

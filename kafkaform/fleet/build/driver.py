@@ -16,18 +16,18 @@ from ...core.dataclass import replace
 from ...core.landing import AUDIT, REGISTER, SOURCES
 from ...core.objects import Objects
 from ...core.progress import Progress, Report, silent
-from . import inputs, intake
-from ..tables import manifest
-from ..tables.dataset import Context, Dataset
-from ..tables.manifest import ALL, Clusters, Manifest
-from .order import FIRST, selected
 from ..landed.register import Register
 from ..spark.session import Landed
 from ..spark.store import Start, Store
+from ..tables import manifest
+from ..tables.dataset import Context, Dataset
 from ..tables.definitions import SCHEMA_VERSION, TABLES, Scope
-from .parallel import together
+from ..tables.manifest import ALL, Clusters, Manifest
+from . import inputs, intake
 from .changed_clusters import Touched, touched
-from .workspace import (Work, explained, make, take)
+from .order import FIRST, selected
+from .parallel import together
+from .workspace import Work, explained, make, take
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOBODY: Clusters = frozenset()

@@ -15,11 +15,11 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from ...core.errors import KafkaformError
-from ...core.landing import (AUDIT, META, REGISTER, ROWS, SOURCES)
-from ..tables.dataset import Frames
-from ..landed.snapshots import (CHANGED, Snapshots, lines_of, registers)
-from ..landed.log_lines import (FILE, TOPIC, judged, records)
+from ...core.landing import AUDIT, META, REGISTER, ROWS, SOURCES
 from ..landed.cluster_names import no_pattern
+from ..landed.log_lines import FILE, TOPIC, judged, records
+from ..landed.snapshots import CHANGED, Snapshots, lines_of, registers
+from ..tables.dataset import Frames
 from ..tables.definitions import TABLES
 from .parallel import at_once
 

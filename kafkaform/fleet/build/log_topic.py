@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ...core.errors import KafkaformError
 from ..landed import topic_source
-from .intake import Stamp, audit_rows
 from ..landed.log_lines import TOPIC, records
 from ..spark.store import Store, address
+from .intake import Stamp, audit_rows
 
 _ADVICE = (
     "Check the topic's name, the connection and the right to read it. If records were deleted "

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...core.objects import Objects
-from ..tables import manifest
 from ..spark.store import vacuum
+from ..tables import manifest
 from .workspace import explained
 
 

@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame
 
 from ...core.errors import StorageError
 from ...core.landing import LIVE
+from ..spark.store import KEPT_WHEN_A_BUILD_DIES, Store, literal
 from ..tables.checks import conforming, sound
 from ..tables.dataset import Context, Dataset, Frames
-from ..tables.manifest import (ALL, Clusters, Manifest, Written)
-from ..tables.delta_files import Among
-from ..spark.store import KEPT_WHEN_A_BUILD_DIES, Store, literal
 from ..tables.definitions import TABLES, Scope
+from ..tables.delta_files import Among
+from ..tables.manifest import ALL, Clusters, Manifest, Written
 
 _SHOWN = 500
 """Characters of what Spark says."""

@@ -1,0 +1,235 @@
+"""`python -m tests.metrics`: how easily strangers find their way in the code, in figures.
+
+Prints one line a measure with its limit, and ends with 1 if a limit is passed. `--no-plan` leaves
+out what needs a broker (the sandbox of this module's own name, started and ended here).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import tokenize
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = (ROOT / "kafkaform", ROOT / "providers")
+PARTICIPLES = frozenset(
+    """
+    begun bound broken brought built chosen done drawn driven fallen felt forgotten found given gone
+    grown heard held hidden kept known laid led left lost made meant met owed owned paid said seen
+    sent shown spoken stood struck taken taught thrown told torn understood withdrawn won worn
+    written
+    """.split()  # noqa: SIM905  # a list of words is read more easily than one of strings
+)
+"""Irregular ones; those that are a verb's plain form as well (put, read, set) are left out."""
+PLAIN = frozenset(("embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed", "weed"))
+PARTICLES = frozenset(("as", "at", "by", "for", "from", "in", "into", "of", "on", "to", "with"))
+RECORDER = """
+import sys
+entered = set()
+def record(frame, event, argument):
+    if event == "call" and ("/kafkaform/" in frame.f_code.co_filename
+                            or "/kafkaform_kafka/" in frame.f_code.co_filename):
+        code = frame.f_code
+        if not code.co_name.startswith("<"):
+            entered.add((code.co_filename, code.co_name, code.co_firstlineno))
+import threading
+threading.setprofile(record)
+sys.setprofile(record)
+from kafkaform.cli.app import main
+try:
+    main()
+finally:
+    sys.setprofile(None)
+    import json
+    print(json.dumps([len(entered), len({place for place, _, _ in entered})]), file=sys.stderr)
+"""
+PLAN = """
+provider "kafka" {{
+  bootstrap_servers = ["{}"]
+  security_protocol = "SASL_PLAINTEXT"
+  sasl_mechanism    = "PLAIN"
+  sasl_username     = "admin"
+  sasl_password     = secret_env("METRICS_PASSWORD")
+}}
+
+resource "kafka_topic" "orders" {{
+  name = "orders"
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """limit: the highest value that is still good, or the lowest if `least`; None: only shown."""
+
+    name: str
+    value: float
+    limit: float | None = None
+    least: bool = False
+    unit: str = ""
+
+    @property
+    def holds(self) -> bool:
+        if self.limit is None:
+            return True
+        return self.value >= self.limit if self.least else self.value <= self.limit
+
+
+def sources(packages: Iterable[Path] = PACKAGES) -> list[Path]:
+    return sorted(path for package in packages for path in package.rglob("*.py"))
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def is_participle(name: str) -> bool:
+    """`told`, `_shown`, `made_of`: a participle, alone or with a particle."""
+    words = name.strip("_").split("_")
+    first = words[0]
+    participle = first in PARTICIPLES or (first.endswith("ed") and first not in PLAIN)
+    return participle and set(words[1:]) <= PARTICLES
+
+
+def is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any("property" in ast.unparse(one) for one in function.decorator_list)
+
+
+def count_participles(paths: Sequence[Path]) -> tuple[int, int]:
+    """Functions named by a bare participle, and all functions; properties are no functions."""
+    names = [one.name for path in paths for one in functions(path) if not is_property(one)]
+    return sum(map(is_participle, names)), len(names)
+
+
+def count_comment_lines(paths: Sequence[Path]) -> tuple[int, int]:
+    """Lines with a comment, directives for tools not among them, and all lines with code."""
+    comments, code = 0, 0
+    for path in paths:
+        with tokenize.open(path) as file:
+            text = file.read()
+        code += sum(bool(line.strip()) for line in text.splitlines())
+        for token in tokenize.generate_tokens(iter(text.splitlines(keepends=True)).__next__):
+            if token.type == tokenize.COMMENT:
+                directive = re.match(r"#\s*(noqa|type:|fmt:|mypy:)", token.string)
+                comments += not directive or token.string.count("#") > 1
+    return comments, code
+
+
+def list_repeated_types(paths: Sequence[Path]) -> dict[str, int]:
+    """Class and type names that several modules define -> in how many."""
+    places: Counter[str] = Counter()
+    for path in paths:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+        names |= {
+            node.target.id
+            for node in tree.body
+            if isinstance(node, ast.AnnAssign)
+            and isinstance(node.target, ast.Name)
+            and "TypeAlias" in ast.unparse(node.annotation)
+        }
+        places.update(names)
+    return {name: count for name, count in places.items() if count > 1}
+
+
+def list_local_imports(paths: Sequence[Path]) -> list[str]:
+    """Imports inside functions, whose line does not say why."""
+    found = []
+    for path in paths:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for function in functions(path):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    reason = lines[node.lineno - 1].partition("PLC0415")[2].strip(" #")
+                    if not reason:
+                        found.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    return sorted(set(found))
+
+
+def count_modules(paths: Sequence[Path]) -> Counter[str]:
+    """Folder -> its modules, without `__init__.py`."""
+    return Counter(str(p.parent.relative_to(ROOT)) for p in paths if p.name != "__init__.py")
+
+
+def count_repeated_modules(paths: Sequence[Path]) -> int:
+    names = Counter(path.stem for path in paths if path.name != "__init__.py")
+    return sum(count > 1 for count in names.values())
+
+
+def count_entered(bootstrap: str, password: str) -> tuple[int, int]:
+    """Functions that `kafkaform plan` of one topic enters, and in how many modules."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "main.kf.hcl").write_text(PLAN.format(bootstrap).lstrip(), encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-c", RECORDER, "plan"],
+            cwd=folder,
+            env={**os.environ, "METRICS_PASSWORD": password},
+            capture_output=True,
+            text=True,
+        )
+    if done.returncode != 0:
+        raise SystemExit(f"the plan failed:\n{done.stdout}{done.stderr}")
+    entered, modules = json.loads(done.stderr.strip().splitlines()[-1])
+    return entered, modules
+
+
+def measure_sources() -> list[Measure]:
+    """What the text of the code shows."""
+    paths = sources()
+    modules = count_modules(paths)
+    biggest = max(modules, key=lambda folder: modules[folder])
+    participles, all_functions = count_participles(paths)
+    share = 100 * participles / all_functions
+    comments, lines = count_comment_lines(paths)
+    return [
+        Measure(f"modules in the biggest folder, {biggest}", modules[biggest], 22),
+        Measure("functions named by a bare participle", share, 2, unit="%"),
+        Measure("lines with a comment", 100 * comments / lines, 3, least=True, unit="%"),
+        Measure("type names that several modules define", len(list_repeated_types(paths)), 20),
+        Measure("local imports without a reason", len(list_local_imports(paths)), 0),
+        Measure("module names used more than once", count_repeated_modules(paths)),
+    ]
+
+
+def measure_plan() -> list[Measure]:
+    """What a plan of one topic enters, against a broker of its own."""
+    from tests.proof.cluster import own_sandbox
+
+    with own_sandbox(f"metrics-{os.getpid()}") as box:
+        entered, modules = count_entered(box.bootstrap, box.admin_password)
+    return [
+        Measure("functions that a plan of one topic enters", entered, 550),
+        Measure("modules that a plan of one topic enters", modules),
+    ]
+
+
+def main(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.metrics", description=__doc__)
+    parser.add_argument("--no-plan", action="store_true", help="leave out what needs a broker")
+    parser.add_argument("--list", action="store_true", help="print what is counted, too")
+    asked = parser.parse_args(words)
+    measures = measure_sources() + ([] if asked.no_plan else measure_plan())
+    for one in measures:
+        limit = "" if one.limit is None else f"  ({'>=' if one.least else '<='} {one.limit:g})"
+        verdict = "" if one.holds else "  TOO " + ("LOW" if one.least else "HIGH")
+        print(f"{one.name:<70} {one.value:8.4g}{one.unit}{limit}{verdict}")
+    if asked.list:
+        print(*sorted(list_repeated_types(sources()).items()), sep="\n")
+        print(*list_local_imports(sources()), sep="\n")
+    return 0 if all(one.holds for one in measures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
