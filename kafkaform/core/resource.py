@@ -158,7 +158,7 @@ class Observed:
     """attributes: canonical, in the schema's shape, only what the object itself owns (a topic's
     own overrides, not inherited values); fallbacks: path ("config.retention.ms") -> the value
     that takes effect if that path is removed; moving: the target attributes while a move runs;
-    details: shown, never compared; ticket: what `progress` and `cancel` call that move, the same
+    details: shown, never compared; ticket: what `progress` calls that move, the same
     as the outcome that started it; foreign: paths that others own unless they are declared."""
 
     identity: Identity

@@ -134,9 +134,6 @@ class Session(Protocol):
         the move still runs, unknown if it could not be removed.
         """
 
-    def cancel(self, ticket: str) -> Outcome:
-        """Stop long-running work."""
-
     def prove(self) -> None:
         """Ask on every open connection whose it is. Raises OtherCluster.
 

@@ -131,9 +131,6 @@ class KafkaSession:
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
         return placement_sends.undo(self._context, tickets, others)
 
-    def cancel(self, ticket: str) -> Outcome:
-        return placement_sends.cancel(self._context, ticket)
-
     def _send(self, request: str, order: Order) -> Sequence[Reply]:
         return SENDS[request](self._context, order)
 

@@ -329,9 +329,6 @@ class BoxSession:
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
         return self.inner.undo(tickets, others)
 
-    def cancel(self, ticket: str) -> Outcome:
-        return self.inner.cancel(ticket)
-
     def prove(self) -> None:
         self.inner.prove()
 

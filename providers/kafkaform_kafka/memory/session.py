@@ -201,17 +201,6 @@ class MemorySession:
         kept = throttle_tickets(others).values()
         return list(throttles.remove(self._hands, throttle_tickets(tickets), kept, moves))
 
-    def cancel(self, ticket: str) -> Outcome:
-        """Stop the move of this ticket's topic."""
-        item = placement.cancelled(ticket, self._cluster.answering.topics)
-        if item is None:
-            fault = Fault("MOVE_ENDED", "no move of the topic runs", FaultClass.DEFINITE)
-            return Outcome(ticket, OutcomeStatus.FAILED, fault)
-        answers = self._request(placement.API, [item], validate=False)
-        if isinstance(answers, Fault):
-            return Outcome(ticket, OutcomeStatus.UNKNOWN, answers, ticket)
-        return Outcome(ticket, OutcomeStatus.APPLIED)
-
     def prove(self) -> None:
         if self._closed:
             return
