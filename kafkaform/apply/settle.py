@@ -34,11 +34,10 @@ def in_vain(result: Result) -> bool:
 
 
 def patience(facts: Facts) -> float:
-    """Seconds after an intent from when on its pre-image proves that it did not happen. First a
-    broker may keep the request while it finds no controller, then the controller may, for as long
-    as the request allows."""
-    held = (facts.values.get(name) or 0 for name in ("request_timeout", "operation_timeout"))
-    return sum(float(seconds) for seconds in held) + MARGIN_SECONDS
+    """How long after the intent, in seconds, an unchanged object proves that the request was not
+    executed: a node may keep the request before it hands it on, and the node that executes it may
+    take as long as the request allows."""
+    return facts.request_timeout + facts.operation_timeout + MARGIN_SECONDS
 
 
 def settle(

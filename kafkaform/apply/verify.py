@@ -93,7 +93,7 @@ def _wait(
 ) -> list[Invisible]:
     """Ask all live brokers in turn until each shows everything or time is up."""
     session, nodes = asker.session, tuple(asker.session.live_nodes())
-    timeout = float(session.facts.values.get("operation_timeout", 30))
+    timeout = session.facts.operation_timeout
     deadline = clock.monotonic() + timeout
     patience, give_up = min(timeout, SILENT_SECONDS), deadline
     left: dict[str, Mapping[Identity, str]] = {n: {c.identity: "" for c in changes} for n in nodes}

@@ -230,14 +230,31 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a session knows of its cluster. scope_id: for Kafka the cluster id; nodes: live
-    brokers; principal: whom we act as, if it can be known; values: further facts, JSON-able,
-    shown and recorded in the plan (defaults, limits, versions, settings of the provider)."""
+    """What a session knows of its system.
+
+    A plan records the first four fields; the others hold for the session that told them.
+    """
 
     scope_id: str
+    """Which system answers: an id that no other one has."""
     nodes: tuple[str, ...] = ()
+    """The live nodes, if a system has several that can be asked one by one."""
     principal: str | None = None
+    """Whom we act as, if it can be known."""
     values: FrozenMap = EMPTY
+    """Further facts, JSON-able, for the provider alone: defaults, limits, versions, settings."""
+    operation_timeout: float = 30.0
+    """Seconds that the system may take for one request, and a write to become visible."""
+    request_timeout: float = 0.0
+    """Seconds for which a node keeps a request before it hands it on, beside the operation
+    timeout that the request carries."""
+    protect: bool = True
+    """New rows of the types that say so (`ResourceType.protect`) start protected."""
+
+    @property
+    def recorded(self) -> Facts:
+        """The facts as a plan keeps them."""
+        return Facts(self.scope_id, self.nodes, self.principal, self.values)
 
 
 @dataclass(frozen=True, slots=True)

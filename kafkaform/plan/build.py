@@ -236,7 +236,7 @@ def instances_of(
 ) -> dict[str, PlanInstance]:
     return {
         instance: PlanInstance(
-            seen.facts,
+            seen.facts.recorded,
             header.display.get(instance, FrozenMap()),
             tuple(
                 Unmanaged(kind, len(keys), tuple(keys[:NAMES_SHOWN]))

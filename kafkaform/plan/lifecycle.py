@@ -324,7 +324,7 @@ PROTECTION = ("no", "default", "explicit")
 def _protection(item: Declared, kind: ResourceType, facts: Facts, *, adopted: bool) -> str:
     if item.lifecycle.prevent_destroy is not None:
         return "explicit" if item.lifecycle.prevent_destroy else "no"
-    wanted = adopted or facts.values.get("protect", True)
+    wanted = adopted or facts.protect
     return "default" if kind.protect and wanted else "no"
 
 

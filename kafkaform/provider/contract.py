@@ -33,7 +33,7 @@ class ResourceType:
     steps(change, facts): the requests that make it true, in order. Same inputs, same steps.
     import_key(id): the identity key that an import id names. Raises ValueError.
     expand(declared): the objects that a composite stands for, or None.
-    protect: a row starts protected ("default") unless facts.values["protect"] is false.
+    protect: a row starts protected ("default") unless `Facts.protect` is false.
     ours(target, declared): the target without what others may have set and the declaration keeps
         (`config_mode = "additive"`, a null, ignore_changes): what the state records. None: all.
     left(live, recorded): what stays of a live object of which only what was recorded goes; None

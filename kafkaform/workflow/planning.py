@@ -141,8 +141,7 @@ def _settle(space: Workspace, sessions: Mapping[str, Session], found: Index) -> 
     last = max((seconds(run.time) for run in found.runs.values()), default=0.0)
     if space.clock.now() - last > SETTLE_WINDOW_SECONDS:
         return 0.0
-    timeouts = (float(s.facts.values.get("operation_timeout", 30)) for s in sessions.values())
-    return max(timeouts, default=0.0)
+    return max((session.facts.operation_timeout for session in sessions.values()), default=0.0)
 
 
 def _header(space: Workspace, state: State) -> Header:
