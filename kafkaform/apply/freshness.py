@@ -59,9 +59,11 @@ def refuse_if_foreign(plan: Plan, state: State, sessions: Mapping[str, Session])
         scope = planned.facts.scope_id
         recorded = state.providers.get(instance, scope)
         if recorded != scope:
+            words = sessions[instance].words
             raise PlanRefused(
-                f'"{instance}" is cluster {scope}, this state belongs to cluster {recorded}',
-                "Check bootstrap_servers and the folder.",
+                f'"{instance}" is {words.system} {scope}, this state belongs to {words.system} '
+                f"{recorded}",
+                f"{words.check_address[:-1]} and the folder.",
             )
 
 
@@ -69,9 +71,11 @@ def refuse_other_cluster(plan: Plan, instance: str, session: Session) -> None:
     """Raises OtherCluster if the instance answers as another one than it did for this plan."""
     scope, planned = session.facts.scope_id, plan.instances[instance].facts.scope_id
     if scope != planned:
+        words = session.words
         raise OtherCluster(
-            f'"{instance}" is cluster {scope}, the plan was made for cluster {planned}',
-            "Check bootstrap_servers.",
+            f'"{instance}" is {words.system} {scope}, the plan was made for {words.system} '
+            f"{planned}",
+            words.check_address,
         )
 
 

@@ -122,7 +122,8 @@ def _asked(
         longest = max(_LEAST, *pauses.values())
         if not todo or clock.monotonic() + longest > give_up:
             return verdicts
-        report(Message(f"the cluster asks the dry run to wait {longest:.1f} s ({len(todo)} left)"))
+        asks = f"the {session.words.system} asks the dry run to wait"
+        report(Message(f"{asks} {longest:.1f} s ({len(todo)} left)"))
         wait(longest)
 
 

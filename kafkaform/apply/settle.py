@@ -71,7 +71,7 @@ def settle(
         settled.update(found)
         left = [r for r in left if r.step.id not in settled]
         if left and not final and mute - quiet:
-            say_silent(report, mute - quiet, deadline - clock.monotonic())
+            say_silent(report, mute - quiet, deadline - clock.monotonic(), session.words.node)
             quiet |= mute
         if left:
             clock.sleep(POLL_SECONDS)

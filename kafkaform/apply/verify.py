@@ -15,6 +15,7 @@ from ..core.clock import Clock
 from ..core.dataclass import dataclass
 from ..core.progress import Progress, Report
 from ..core.resource import Absent, Facts, Failed, Identity, Observed, Reading
+from ..core.words import NEUTRAL
 from ..plan.diff import flatten
 from ..plan.lifecycle import made_by
 from ..plan.observe import claimed
@@ -33,11 +34,13 @@ WRITES = (Action.CREATE, Action.UPDATE, Action.DELETE)
 
 @dataclass(frozen=True, slots=True)
 class Invisible:
-    """Applied, but this broker did not show it at the deadline. why: it could not be asked."""
+    """Applied, but this node did not show it at the deadline. why: it could not be asked; noun:
+    what a node is called."""
 
     address: str
     node: str
     why: str = ""
+    noun: str = NEUTRAL.node
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +96,13 @@ def _wait(
 ) -> list[Invisible]:
     """Ask all live brokers in turn until each shows everything or time is up."""
     session, nodes = asker.session, tuple(asker.session.live_nodes())
+    noun = session.words.node
     timeout = session.facts.operation_timeout
     deadline = clock.monotonic() + timeout
     patience, give_up = min(timeout, SILENT_SECONDS), deadline
     left: dict[str, Mapping[Identity, str]] = {n: {c.identity: "" for c in changes} for n in nodes}
     silent: set[str] = set()
-    _show(report, nodes, left, len(changes))
+    _show(report, noun, nodes, left, len(changes))
     while left:
         for node, missing in left.items():
             left[node] = asker.look(node, [c for c in changes if c.identity in missing])
@@ -108,15 +112,15 @@ def _wait(
         if new := quiet & left.keys() - silent:
             give_up = give_up if silent else min(deadline, clock.monotonic() + patience)
             silent |= new
-            say_silent(report, new, give_up - clock.monotonic())
-        _show(report, nodes, left, len(changes))
+            say_silent(report, new, give_up - clock.monotonic(), noun)
+        _show(report, noun, nodes, left, len(changes))
         until = give_up if left.keys() <= quiet else deadline
         if not left or clock.monotonic() >= until:
             break
         stop.sleep(clock, POLL_SECONDS)
-    _show(report, nodes, left, len(changes), finished=True)
+    _show(report, noun, nodes, left, len(changes), finished=True)
     return [
-        Invisible(change.address, node, left[node][change.identity])
+        Invisible(change.address, node, left[node][change.identity], noun)
         for node in left
         for change in changes
         if change.identity in left[node]
@@ -125,6 +129,7 @@ def _wait(
 
 def _show(
     report: Report,
+    noun: str,
     nodes: Collection[str],
     left: Collection[str],
     objects: int,
@@ -133,7 +138,7 @@ def _show(
 ) -> None:
     label = f"Verifying {objects:,} object" + ("" if objects == 1 else "s")
     done = len(nodes) - len(left)
-    report(Progress("verify", label, done, len(nodes), "brokers", finished=finished))
+    report(Progress("verify", label, done, len(nodes), f"{noun}s", finished=finished))
 
 
 def _why(reading: Reading) -> str:

@@ -319,8 +319,8 @@ def fork_body(kept: Torn, records: int) -> FrozenMap:
 
 
 def obligation_body(subject: Subject, ticket: str, what: str) -> FrozenMap:
-    """Work that outlives the run. ticket: the provider's name for it; what: `move` or
-    `throttle`."""
+    """Work that outlives the run. ticket: the provider's name for it; what: TASK or
+    SETTING."""
     return _object(subject).with_items({"ticket": ticket, "what": what})
 
 

@@ -272,10 +272,12 @@ World = Mapping[str, InstanceWorld]
 
 # ── pending ─────────────────────────────────────────────────────────────────────────────
 
-MOVE = "move"
-"""The action of long work that is pending."""
-THROTTLE = "throttle"
-"""The action of what a move was given for its time, and what must be removed after it."""
+TASK = "move"
+"""The action of long work that is pending. The word is the log's: its format had it before the
+engine served systems whose long work is no move of replicas."""
+SETTING = "throttle"
+"""The action of what stands for the time of a task, and what must be removed after it. The word is
+the log's, as above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,8 +285,8 @@ class Pending:
     """An intent without a terminal outcome. target: the attributes it would have made;
     time: seconds since the epoch when the intent became durable.
 
-    Or long work that was not seen to end, or its throttle: action MOVE or THROTTLE, the ticket
-    as its step, no target; note: how far it is, in words."""
+    Or a task that was not seen to end, or what was set for its time: action TASK or SETTING, the
+    ticket as its step, no target; note: how far it is, in words."""
 
     identity: Identity
     run: str

@@ -9,6 +9,7 @@ from ..core.dataclass import dataclass, field, replace
 from ..core.redaction import clean
 from ..core.resource import Facts, Failed, Hidden, Identity, Pending
 from ..core.value import FrozenMap
+from ..core.words import Vocabulary
 from ..provider.contract import ResourceType
 from ..state.model import Row
 from .model import Options
@@ -23,6 +24,7 @@ class Context:
     facts: Mapping[str, Facts]
     options: Options
     pending: Mapping[Identity, Pending] = field(default_factory=dict)
+    words: Vocabulary = field(default_factory=dict)
 
 
 def unreadable(claim: Claim, reading: Hidden | Failed) -> Change:

@@ -14,7 +14,7 @@ from ..core.clock import Clock
 from ..core.dataclass import dataclass, replace
 from ..core.progress import Progress, Report, silent
 from ..core.resource import (
-    MOVE,
+    TASK,
     Absent,
     Depth,
     Desired,
@@ -165,21 +165,21 @@ def claimed(reading: Reading, ours: FrozenMap | None) -> Reading:
 
 
 def destination(live: Observed) -> FrozenMap:
-    """The attributes as they will be once the move that runs has ended: what a plan compares with
+    """The attributes as they will be once the task that runs has ended: what a plan compares with
     (architecture §4.7)."""
     return live.attributes.with_items(live.moving or EMPTY)
 
 
 def has_ended(item: Pending, world: World) -> bool:
-    """True for a move that the object's reading shows no more."""
+    """True for a task that the object's reading shows no more."""
     live = _live(item, world)
-    return item.action == MOVE and live is not None and live.moving is None
+    return item.action == TASK and live is not None and live.moving is None
 
 
 def how_far(item: Pending, world: World) -> Pending:
-    """What is pending, with what the object's reading says of a move."""
+    """What is pending, with what the object's reading says of a task."""
     live = _live(item, world)
-    if item.action != MOVE or live is None:
+    if item.action != TASK or live is None:
         return item
     if has_ended(item, world):
         return replace(item, note="it has ended; the next apply records that")

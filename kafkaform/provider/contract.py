@@ -16,6 +16,7 @@ from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading,
 from ..core.schema import ObjectSchema
 from ..core.secret import Secret
 from ..core.value import FrozenMap
+from ..core.words import Words
 
 Secrets = Mapping[str, Secret]
 """str(SecretRef) -> the secret; lives only between approval and the last request."""
@@ -73,6 +74,10 @@ class Session(Protocol):
 
     @property
     def facts(self) -> Facts: ...
+
+    @property
+    def words(self) -> Words:
+        """Those of its provider."""
 
     def live_nodes(self) -> Sequence[str]:
         """The live nodes as the system lists them now; `facts.nodes` are those of the connection's
@@ -149,6 +154,10 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def words(self) -> Words:
+        """What its users call systems, nodes and long work, for messages."""
 
     @property
     def config(self) -> ObjectSchema: ...

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from .. import __version__
 from ..apply.obligations import ask
-from ..apply.owed import find_throttles, with_removals
+from ..apply.owed import find_settings, with_removals
 from ..apply.preflight import checked
 from ..apply.replay import replay
 from ..audit.event import seconds, timestamp
@@ -122,7 +122,7 @@ def add_removals(
 ) -> Plan:
     """The plan, with what earlier runs owe and this one may remove."""
     owed = find_owed_in(space.sink, found)
-    return with_removals(plan, owed, ask(find_throttles(owed.open), sessions))
+    return with_removals(plan, owed, ask(find_settings(owed.open), sessions))
 
 
 def _refuse_idle_adopt(desired: Desired, options: Options) -> None:

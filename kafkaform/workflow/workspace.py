@@ -32,6 +32,7 @@ from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, OtherCluster, StorageError
 from ..core.resource import Desired, Identity
 from ..core.value import FrozenMap, SecretRef
+from ..core.words import Vocabulary
 from ..plan.codec import instances_in
 from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..render.text import count
@@ -65,6 +66,11 @@ class Workspace:
     def types(self) -> dict[str, ResourceType]:
         """Those of commands too."""
         return types_of(self.providers.values())
+
+    @property
+    def words(self) -> Vocabulary:
+        """What the users of these providers call their things."""
+        return {instance: provider.words for instance, provider in self.providers.items()}
 
 
 def open_workspace(inputs: Inputs, state: str | None = None, *, whole: bool = False) -> Workspace:

@@ -10,6 +10,7 @@ from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.resource import Depth, Facts, Sweep
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
+from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 
 from .connection.settings import CONFIG, check, read_settings
@@ -22,6 +23,7 @@ from .kinds.quota import resource_type as quotas
 from .kinds.topic import configs
 from .kinds.topic import resource_type as topics
 from .kinds.user import resource_type as scram
+from .words import WORDS
 
 TYPES: Mapping[str, ResourceType] = {
     kind.name: kind
@@ -44,6 +46,10 @@ class KafkaProvider:
     """See `kafkaform.provider.contract.Provider`."""
 
     name: str = "kafka"
+
+    @property
+    def words(self) -> Words:
+        return WORDS
 
     @property
     def config(self) -> ObjectSchema:

@@ -12,6 +12,7 @@ from kafkaform.core.change import Batch, Change, Impact, Outcome, OutcomeStatus,
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Depth, Facts, FaultClass, Identity, Reading, Sweep
 from kafkaform.core.value import FrozenMap
+from kafkaform.core.words import Words
 from kafkaform.provider.contract import Secrets
 
 from .authority import listed_rights as rights_reads
@@ -49,6 +50,7 @@ from .protocol import rights
 from .review.impact import assess
 from .wire.client import NotSent, Wire
 from .wire.login_tokens import TokenProvider
+from .words import WORDS
 
 READS: Mapping[str, Reads] = {
     topics.KIND: Reads(topic_reads.sweep_topics, topic_reads.read_topics),
@@ -89,6 +91,10 @@ class KafkaSession:
     @property
     def facts(self) -> Facts:
         return self._context.facts
+
+    @property
+    def words(self) -> Words:
+        return WORDS
 
     def live_nodes(self) -> Sequence[str]:
         return live_nodes(self._context)

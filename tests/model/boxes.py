@@ -44,6 +44,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.schema import STRING, Attribute, schema
 from kafkaform.core.value import FrozenMap
+from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 from kafkaform_kafka.memory import MemoryProvider, Mishap
 from kafkaform_kafka.memory.engine.schedule import Lost, Unreachable
@@ -248,6 +249,10 @@ class BoxSession:
     @property
     def facts(self) -> Facts:
         return self.inner.facts
+
+    @property
+    def words(self) -> Words:
+        return self.inner.words
 
     def live_nodes(self) -> Sequence[str]:
         return self.inner.live_nodes()

@@ -14,7 +14,7 @@ from kafkaform.provider.registry import GROUP, Registry
 
 PROVIDER = """
 from types import SimpleNamespace
-PARTS = dict(config=None, types={}, data={}, check=None, open=None)
+PARTS = dict(words=None, config=None, types={}, data={}, check=None, open=None)
 PARTS.update(commanded={}, review_needs=None, review=None)
 GOOD = SimpleNamespace(name="good", **PARTS)
 MISNAMED = SimpleNamespace(name="other", **PARTS)
@@ -120,7 +120,7 @@ def test_the_same_offer_seen_twice_is_one(module: str) -> None:
 @pytest.mark.parametrize(
     ("attribute", "name", "complaint"),
     [
-        ("HOLLOW", "hollow", "it lacks commanded, check, review_needs"),
+        ("HOLLOW", "hollow", "it lacks words, commanded, check, review_needs"),
         (
             "BARE",
             "bare",

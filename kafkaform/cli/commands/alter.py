@@ -231,6 +231,7 @@ def _alter(way: Way, doing: Doing, wanted: Wanted) -> None:
     sends = not doing.validate and (way.kept is None or way.kept.writes)
     with screen(console, json=doing.json, quiet=doing.quiet, command="alter") as shown:
         space = workspace(found, cluster_id, doing.state, keep=sends)
+        shown.words = space.words
         ask = _ask(doing, found, wanted)
         if not sends:
             plan = rehearse(space, ask, shown, validate=doing.validate)

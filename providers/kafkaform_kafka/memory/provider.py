@@ -12,6 +12,7 @@ from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Depth, Facts, Sweep
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import EMPTY, FrozenMap, freeze
+from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets
 
 from ..connection import settings
@@ -33,6 +34,10 @@ class MemoryProvider:
     @property
     def name(self) -> str:
         return PROVIDER.name
+
+    @property
+    def words(self) -> Words:
+        return PROVIDER.words
 
     @property
     def config(self) -> ObjectSchema:

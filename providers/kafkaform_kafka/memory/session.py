@@ -31,6 +31,7 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import FrozenMap, SecretRef
+from kafkaform.core.words import Words
 from kafkaform.provider.contract import Secrets
 
 from ..authority import required_rights
@@ -41,6 +42,7 @@ from ..kinds.topic import throttles
 from ..kinds.topic.placement import ThrottleTicket, parse_ticket, throttle_tickets
 from ..protocol import faults
 from ..protocol.config_faults import config_fault
+from ..words import WORDS
 from .cluster import SimulatedCluster, View
 from .engine.controller import Answer, Item
 from .engine.kind import Scene
@@ -82,6 +84,10 @@ class MemorySession:
     @property
     def facts(self) -> Facts:
         return self._facts
+
+    @property
+    def words(self) -> Words:
+        return WORDS
 
     def live_nodes(self) -> Sequence[str]:
         """As a real session, also those that hang. It costs no request, so that no mishap that
