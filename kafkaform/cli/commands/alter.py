@@ -10,13 +10,14 @@ from typing import Annotated
 import typer
 
 from kafkaform_kafka.inspect.configs import own
+from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.source import Wanted as Described
 
 from ...core.dataclass import dataclass, replace
 from ...core.errors import UsageError
 from ...core.value import FrozenMap
 from ...plan.model import Options, Plan
-from ...render.documents import lines
+from ...render.page import lines
 from ...render.text import inline, json_line
 from ...workflow.alter.amendments import Wanted, entity_names, wanted_of
 from ...workflow.alter.dry_run import rehearse
@@ -273,9 +274,9 @@ def _told(document: FrozenMap, width: int | None) -> list[str]:
     """The document for people: of configs what is set on the object itself, and how to see all,
     because a broker has hundreds."""
     if document["kind"] != "configs":
-        return list(lines(document, width))
+        return list(lines(document_page(document), width))
     kept = own(document)
-    told = list(lines(kept, width))
+    told = list(lines(document_page(kept), width))
     if kept != document:
         kind, names = document["entity_type"], [one["name"] for one in document["entities"]]
         named = " ".join(f"--entity-name {shlex.quote(name)}" for name in names)
