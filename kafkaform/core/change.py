@@ -72,10 +72,10 @@ class PathChange:
 @dataclass(frozen=True, slots=True)
 class Request:
     """What steps must share to travel in one batch. name: the provider's API; part: 1 (creates,
-    updates, moves) or 2 (deletes); phase: order inside a part, low first; node: the broker that
-    must get it, None for any; gated: a step leaves only if all steps of this name in earlier
-    phases of its part are applied; ahead: the phase of part 1 in which a delete leaves where a
-    step of part 1 has its group, None to stay in part 2."""
+    updates, tasks) or 2 (deletes); phase: order inside a part among the requests of one provider,
+    low first; node: the node that must get it, None for any; gated: a step leaves only if all
+    steps of this name in earlier phases of its part are applied; ahead: the phase of part 1 in
+    which a delete leaves where a step of part 1 has its group, None to stay in part 2."""
 
     name: str
     part: int
@@ -97,7 +97,7 @@ class Step:
     of the change for create and delete); group: steps of one group travel in one batch where
     the caps allow; rank: order inside a batch, low first, and of groups by their lowest. Both
     follow from the change alone. owes: the ticket of what this step sets for the time of its
-    work and what must be undone afterwards (a throttle): on record before the request leaves.
+    task and what must be undone afterwards: on record before the request leaves.
     """
 
     id: str

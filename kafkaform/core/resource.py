@@ -24,6 +24,11 @@ class Identity:
     def __str__(self) -> str:
         return f"{self.kind} {self.key} ({self.instance})"
 
+    @property
+    def provider(self) -> str:
+        """The name of the provider that its instance is of."""
+        return self.instance.partition(".")[0]
+
     def __hash__(self) -> int:
         """Computed once: a plan looks everything up by its identity, many times."""
         if not self._hash:

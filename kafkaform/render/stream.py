@@ -255,7 +255,7 @@ def resource(change: Change) -> Data:
         "addr": change.address,
         "module": module,
         "resource": change.address.removeprefix(f"{module}."),
-        "implied_provider": change.identity.instance.partition(".")[0],
+        "implied_provider": change.identity.provider,
         "resource_type": change.identity.kind,
         "resource_name": name,
         "resource_key": key,
