@@ -36,8 +36,8 @@ _DUE = "is still set, and its {task} has ended: a plan lists its removal"
 
 
 def ask(obligations: Iterable[Record], sessions: Mapping[str, Session]) -> tuple[Work, ...]:
-    """How the work of these obligations stands, as far as a session reaches its cluster. Changes
-    nothing. Raises OtherCluster."""
+    """How the work of these obligations stands, as far as a session reaches its system. Changes
+    nothing. Raises OtherSystem."""
     asked = [o for o in obligations if _reaches(o, sessions)]
     tasks = _tickets(o for o in asked if o.body["what"] != SETTING)
     settings = _tickets(o for o in asked if o.body["what"] == SETTING)

@@ -13,7 +13,7 @@ from ..core.errors import (
     Interrupted,
     KafkaformError,
     Locked,
-    OtherCluster,
+    OtherSystem,
     OutcomeUnknown,
 )
 from ..core.resource import FaultClass
@@ -90,7 +90,7 @@ class Report:
     def error(self, again: Again = APPLY) -> KafkaformError | None:
         """What the command ends with, or None: interrupted, unknown, in part, refused. again: how
         the user goes on. A refusal after something was applied is a plan applied in part."""
-        if isinstance(self.stopped, (Interrupted, Locked, OtherCluster)):
+        if isinstance(self.stopped, (Interrupted, Locked, OtherSystem)):
             return self.stopped
         unknown = self.count(OutcomeStatus.UNKNOWN)
         if unknown:

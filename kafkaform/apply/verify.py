@@ -1,8 +1,8 @@
-"""After the last write: ask every live broker until it shows what was applied.
+"""After the last write: ask every live node until it shows what was applied.
 
-Success means that the controller committed a change; brokers learn of it a little later. What
+Success means that a change is committed; other nodes learn of it a little later. What
 is not visible at the deadline is reported as applied but not yet visible, never as failed. A
-broker that does not answer is waited for until the cluster has had the time to notice that it is
+node that does not answer is waited for until the system has had the time to notice that it is
 dead; one that is not live any more need not show anything.
 """
 
@@ -26,9 +26,9 @@ from .waiting import say_silent
 
 POLL_SECONDS = 0.2
 SILENT_SECONDS = 15.0
-"""How long to wait for those that do not answer, all together. Kafka counts a broker that it hears
-nothing of as dead after 9 s (`broker.session.timeout.ms`), and needs some more to elect another
-controller if it was that one."""
+"""How long to wait for those that do not answer, all together. A system needs some seconds to count
+a node as dead (Kafka's `broker.session.timeout.ms` is 9 s), and more to have another one take over
+what it led."""
 WRITES = (Action.CREATE, Action.UPDATE, Action.DELETE)
 
 
@@ -52,7 +52,7 @@ class _Asker:
     incarnations: Mapping[Identity, str]
 
     def look(self, node: str, changes: Sequence[Change]) -> dict[Identity, str]:
-        """The objects that this broker does not show yet, and why that could not be asked."""
+        """The objects that this node does not show yet, and why that could not be asked."""
         readings = self.session.read([c.identity for c in changes], at=node)
         return {
             c.identity: _why(readings[c.identity])
@@ -76,10 +76,10 @@ def verify(
     stop: Stop,
     report: Report,
 ) -> tuple[Invisible, ...]:
-    """What is not visible yet, over all live brokers, when the operation timeout has passed.
+    """What is not visible yet, over all live nodes, when the operation timeout has passed.
 
     changes: those that were applied whole; incarnations: of the objects that were created.
-    Raises OtherCluster.
+    Raises OtherSystem.
     """
     late: list[Invisible] = []
     for instance, session in sessions.items():
@@ -94,7 +94,7 @@ def verify(
 def _wait(
     changes: Sequence[Change], asker: _Asker, clock: Clock, stop: Stop, report: Report
 ) -> list[Invisible]:
-    """Ask all live brokers in turn until each shows everything or time is up."""
+    """Ask all live nodes in turn until each shows everything or time is up."""
     session, nodes = asker.session, tuple(asker.session.live_nodes())
     noun = session.words.node
     timeout = session.facts.operation_timeout

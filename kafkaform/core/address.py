@@ -24,7 +24,7 @@ _MODULES = re.compile(rf"{_MODULE.pattern}(?:\.{_MODULE.pattern})*")
 @dataclass(frozen=True, slots=True, order=True)
 class Address:
     """module: steps such as 'module.eu' or 'module.eu["a"]', outermost first; key: the
-    for_each key (str) or count index (int); child: the part a type expanded to, 'acl["…"]'.
+    for_each key (str) or count index (int); child: the part a type expanded to, 'part["…"]'.
     Type and name are empty where a module itself is named: `module.eu`."""
 
     type: str

@@ -16,7 +16,7 @@ BOOKKEEPING = ("owner", "labels")
 
 
 class Action(StrEnum):
-    """There is no replace: a topic is never deleted in order to change it."""
+    """There is no replace: an object is never deleted in order to change it."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -45,7 +45,7 @@ _SYMBOLS = {
 class Evidence(StrEnum):
     """What a dry run can prove of a step, strongest first."""
 
-    REMOTE = "remote"  # the broker validates the very request
+    REMOTE = "remote"  # the system validates the very request
     LOCAL = "local"  # rules, fresh reads and rights only
     NONE = "none"
 
@@ -226,7 +226,7 @@ class Change:
 
     @property
     def takes_away(self) -> bool:
-        """True if the cluster loses what nothing declares any more: a deletion, or a release that
+        """True if the system loses what nothing declares any more: a deletion, or a release that
         removes at least one path (architecture §4.3). What counts as a deletion is this."""
         if not self.effective:
             return False
@@ -253,7 +253,7 @@ class OutcomeStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One step's result. incarnation and attributes: what the broker said it made, if it did;
+    """One step's result. incarnation and attributes: what the system said it made, if it did;
     note: how far long work is, in words."""
 
     step: str

@@ -10,7 +10,7 @@ from .dataclass import dataclass
 @dataclass(frozen=True, slots=True)
 class Progress:
     """task: stable id of one bar; label: what is going on; total: None = not known yet;
-    unit: "topics", "bytes", "steps"; done and finished move the bar; even: its parts take about
+    unit: "objects", "bytes", "steps"; done and finished move the bar; even: its parts take about
     as long as each other, so the pace so far tells how long the rest takes."""
 
     task: str

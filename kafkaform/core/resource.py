@@ -14,7 +14,7 @@ from .value import EMPTY, FrozenMap, Value
 @dataclass(frozen=True, slots=True, order=True)
 class Identity:
     """One real object. instance: provider instance (`kafka` or `kafka.eu`); kind: resource type
-    (`kafka_topic`); key: the provider's text for its identity (a topic's name)."""
+    (`kafka_topic`); key: the provider's text for its identity, such as its name."""
 
     instance: str
     kind: str
@@ -147,8 +147,8 @@ class FaultClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """code: the protocol's name (`INVALID_PARTITIONS`); where: broker and API; retry_after:
-    seconds that the broker asks to wait."""
+    """code: the protocol's name (`INVALID_REQUEST`); where: node and API; retry_after:
+    seconds that the system asks to wait."""
 
     code: str
     message: str
@@ -160,8 +160,8 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """attributes: canonical, in the schema's shape, only what the object itself owns (a topic's
-    own overrides, not inherited values); fallbacks: path ("config.retention.ms") -> the value
+    """attributes: canonical, in the schema's shape, only what the object itself owns
+    (its overrides, not inherited values); fallbacks: path ("config.retention.ms") -> the value
     that takes effect if that path is removed; moving: the target attributes while a move runs;
     details: shown, never compared; ticket: what `progress` calls that move, the same
     as the outcome that started it; foreign: paths that others own unless they are declared."""
@@ -187,7 +187,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """We may not see whether it is there; right: what is missing (`Describe on Topic orders`)."""
+    """We may not see whether it is there; right: what is missing (`Describe on orders`)."""
 
     identity: Identity
     right: str
@@ -278,8 +278,8 @@ World = Mapping[str, InstanceWorld]
 # ── pending ─────────────────────────────────────────────────────────────────────────────
 
 TASK = "move"
-"""The action of long work that is pending. The word is the log's: its format had it before the
-engine served systems whose long work is no move of replicas."""
+"""The action of long work that is pending. The word is the log's, whose format is older
+than the providers for which such work is called something else."""
 SETTING = "throttle"
 """The action of what stands for the time of a task, and what must be removed after it. The word is
 the log's, as above."""

@@ -1,8 +1,8 @@
 """What the users of a provider call its things.
 
-The engine knows systems, nodes, tasks and settings; whoever reads its messages knows clusters,
-brokers, moves and throttles. A provider hands over the words, and messages are made with them.
-Nothing that is recorded, compared or approved contains one.
+The engine knows systems, nodes, tasks and settings; whoever reads its messages has other names for
+them. A provider hands over these names, and messages are made with them. Nothing that is recorded,
+compared or approved contains one.
 """
 
 from __future__ import annotations

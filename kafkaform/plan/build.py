@@ -140,7 +140,7 @@ def _types(providers: Mapping[str, Provider], state: State) -> dict[str, Resourc
 def checked(
     change: Change, types: Mapping[str, ResourceType], facts: Mapping[str, Facts]
 ) -> Change:
-    """Blocked if a rule that needs no broker forbids it; warnings become notes."""
+    """Blocked if a rule that needs no system forbids it; warnings become notes."""
     if change.blocked is not None and change.blocked.kind is not BlockKind.UNMANAGED:
         return change
     found = types[change.identity.kind].check(change, facts[change.identity.instance])

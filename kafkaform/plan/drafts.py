@@ -34,7 +34,7 @@ def unreadable(claim: Claim, reading: Hidden | Failed) -> Change:
         advice = f"Grant {reading.right}, or leave it out with --exclude='{claim.address}'."
     else:
         fault = reading.fault
-        # A broker may repeat what it was sent, and a plan is saved and hashed as it is.
+        # A server may repeat what it was sent, and a plan is saved and hashed as it is.
         why, todo = clean(fault.message), clean(fault.advice).rstrip(".")
         reason = f"it could not be read: {why} ({fault.code}{_at(fault.where)})"
         around = f"or leave it out with --exclude='{claim.address}'."

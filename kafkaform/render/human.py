@@ -173,7 +173,7 @@ def _removals(seen: PlanView, paint: Paint) -> Iterator[str]:
 
 
 def removal_line(one: Removal, words: Words) -> str:
-    """`kafka_topic.orders: the throttle that run R set for the move of its replicas (TICKET)`."""
+    """`ADDRESS: the setting that run R set for the task on it (TICKET)`."""
     set_by = f"the {words.setting} that run {inline(one.run)} set for the {words.task_on_it}"
     return f"{inline(one.address)}: {set_by} ({inline(one.ticket)})"
 

@@ -149,7 +149,7 @@ class KafkaSession:
 
 def open_session(settings: Settings) -> KafkaSession:
     """Connect both clients and read the facts. Raises ConnectError, ConfigurationError,
-    OtherCluster."""
+    OtherSystem."""
     clients.fence_logs()
     config = clients.pure_config(settings)
     tokens = tokens_of(settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...core.dataclass import dataclass
-from ...core.errors import KafkaformError, OtherCluster
+from ...core.errors import KafkaformError, OtherSystem
 from ...core.resource import ProviderConfig
 from ...core.schema import ObjectSchema
 from ...core.value import FrozenMap, Value
@@ -136,7 +136,7 @@ def _ask(plan: DataPlan, arguments: FrozenMap, config: ProviderConfig, query: Qu
     place, kind = header(plan.block.block), plan.block.address.type
     try:
         answer = query(config, kind, arguments)
-    except OtherCluster:
+    except OtherSystem:
         raise
     except KafkaformError as fault:
         first = fault.diagnostics[0]

@@ -215,7 +215,7 @@ class MemorySession:
             self._identify()
 
     def _identify(self) -> None:
-        """Ask who is there. Raises OtherCluster, Unreachable, Lost."""
+        """Ask who is there. Raises OtherSystem, Unreachable, Lost."""
         self._proof.hear(ADDRESS, self._cluster.identify())
         self._proof.refuse()
         self._connection = self._cluster.connection
