@@ -59,12 +59,15 @@ def an_applied_target_is_what_is_observed(fixture: Fixture) -> None:
 
 
 def canonical_is_idempotent(fixture: Fixture) -> None:
-    """Observed attributes are canonical already, and canonical twice is canonical once."""
+    """Observed attributes and targets are canonical, and canonical twice is canonical once."""
     with Bench(fixture) as bench:
         canonical, facts = fixture.type.canonical, bench.session.facts
         for edit in fixture.edits:
-            once = canonical(fixture.fresh(edit.start), facts)
+            declared = fixture.fresh(edit.start.with_items(edit.wish))
+            once = canonical(declared, facts)
             require(canonical(once, facts) == once, f"canonical changes its own result: {once}")
+            made = bench.target(declared, None)
+            require(canonical(made, facts) == made, f"the target is not canonical: {made}")
         attributes = fixture.fresh(EMPTY)
         fixture.make(attributes)
         seen = bench.wait_seen(attributes).attributes

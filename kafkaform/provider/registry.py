@@ -21,6 +21,7 @@ _PARTS = (
     "name",
     "config",
     "types",
+    "commanded",
     "data",
     "check",
     "open",
