@@ -21,7 +21,6 @@ _PARTS = (
     "name",
     "config",
     "types",
-    "commanded",
     "data",
     "check",
     "open",

@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 
 from kafkaform.core.errors import ConfigurationError
-from kafkaform.provider import registry
-from kafkaform.provider.contract import Provider
 from kafkaform.provider.registry import GROUP, Registry
 
 PROVIDER = """
 from types import SimpleNamespace
-PARTS = dict(config=None, types={}, commanded={}, data={}, check=None, open=None)
+PARTS = dict(config=None, types={}, data={}, check=None, open=None)
 PARTS.update(review_needs=None, review=None)
 GOOD = SimpleNamespace(name="good", **PARTS)
 MISNAMED = SimpleNamespace(name="other", **PARTS)
@@ -120,7 +118,7 @@ def test_the_same_offer_seen_twice_is_one(module: str) -> None:
 @pytest.mark.parametrize(
     ("attribute", "name", "complaint"),
     [
-        ("HOLLOW", "hollow", "it lacks commanded, check, review_needs"),
+        ("HOLLOW", "hollow", "it lacks check, review_needs"),
         ("MISNAMED", "good", 'calls itself "other"'),
     ],
 )
@@ -131,10 +129,3 @@ def test_what_is_no_provider_is_refused(
     error = refusal(Registry([point(name, f"{module}:{attribute}")]), name)
     assert complaint in error.message
     assert "acme-pack" in error.advice
-
-
-def test_every_member_of_the_contract_is_asked_for() -> None:
-    """What the contract names, the registry looks for: a provider that lacks it is refused by
-    name, and not by whatever needs it first."""
-    members = {name for name in vars(Provider) if not name.startswith("_")}
-    assert set(registry._PARTS) == members

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
 from kafkaform.core.diagnostics import Diagnostic, Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
-from kafkaform.core.schema import NUMBER, STRING, Attribute, map_of, schema
+from kafkaform.core.schema import STRING, Attribute, map_of, schema
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
@@ -142,7 +142,7 @@ TYPE = ResourceType(
             "Headers to serve it with, over the store's own; not managed if left out.",
             refuses=_same_but_for_case,
         ),
-        Attribute("size", NUMBER, "Length of the content in characters.", computed=True),
+        Attribute("uid", STRING, "What the store calls this very file.", computed=True),
     ),
     key=_key,
     canonical=_canonical,

@@ -36,7 +36,7 @@ DATA = schema(
     Attribute("name", STRING, "Name of the file.", required=True),
     Attribute("content", STRING, "The text.", computed=True),
     Attribute("headers", map_of(STRING), "The headers of its own.", computed=True),
-    Attribute("size", NUMBER, "Length of the content in characters.", computed=True),
+    Attribute("uid", STRING, "What the store calls this very file.", computed=True),
 )
 
 WRITES = (Action.CREATE, Action.UPDATE, Action.DELETE)

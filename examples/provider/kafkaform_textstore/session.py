@@ -107,7 +107,7 @@ class TextstoreSession:
         if answer["code"] == "ok":
             return self._observed(identity.kind, answer["item"])
         if answer["code"] == "forbidden":
-            return Hidden(identity, f"the prefix of {identity.key}")
+            return Hidden(identity, f"Access to {identity.key}")
         return Absent(identity)  # the store says so only to a user who would see the file
 
     def _observed(self, kind: str, item: Answer) -> Observed:
@@ -124,7 +124,7 @@ class TextstoreSession:
             attributes,
             incarnation=item["uid"],
             fallbacks=FrozenMap(fallbacks),
-            details=FrozenMap(size=len(item["content"])),
+            details=FrozenMap(uid=item["uid"]),
         )
 
     def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
