@@ -31,6 +31,7 @@ CODES: Mapping[str, tuple[FaultClass, str]] = {
     "in_use": (FaultClass.DEFINITE, "remove the link first"),
 }
 """Code of one operation -> what it says about the effect, and what to do."""
+UNKNOWN_CODE = (FaultClass.AMBIGUOUS, "update kafkaform-textstore: it does not know this code")
 
 STATUSES: Mapping[int, tuple[FaultClass, str]] = {
     401: (FaultClass.PERMISSION, "check the token"),
@@ -54,8 +55,8 @@ def item_fault(answer: Answer) -> Fault | None:
     code = answer["code"]
     if code == "ok":
         return None
-    kind, advice = CODES[code]
-    return Fault(code.upper(), answer["message"], kind, advice=advice)
+    kind, advice = CODES.get(code, UNKNOWN_CODE)
+    return Fault(code.upper(), str(answer.get("message") or code), kind, advice=advice)
 
 
 @dataclass(slots=True)
@@ -96,7 +97,11 @@ class Client:
         }
         with self._connection() as (connection, _):
             answers = self._answers(connection, "/write", body, len(operations))
-            self._identify(connection)
+            try:
+                self._identify(connection)
+            except RequestFailed as failure:
+                # Who gave these answers is not known, so neither is what they are worth.
+                raise self._failure("NO_PROOF", failure, FaultClass.AMBIGUOUS) from None
             return answers
 
     @contextmanager
@@ -121,14 +126,13 @@ class Client:
         try:
             connection.connect()
         except OSError as error:
-            raise RequestFailed(self._fault("UNREACHABLE", error, FaultClass.NOT_APPLIED)) from None
+            raise self._failure("UNREACHABLE", error, FaultClass.NOT_APPLIED) from None
         try:
             return self._identify(connection)
         except RequestFailed as failure:
             if failure.fault.kind is not FaultClass.AMBIGUOUS:
                 raise
-            cause = Exception(failure.fault.message)
-            raise RequestFailed(self._fault("NOT_SENT", cause, FaultClass.NOT_APPLIED)) from None
+            raise self._failure("NOT_SENT", failure, FaultClass.NOT_APPLIED) from None
 
     def _identify(self, connection: HTTPConnection) -> Answer:
         """Ask who is there. Raises OtherCluster, now and for ever, if it is another store."""
@@ -146,8 +150,8 @@ class Client:
     ) -> list[Answer]:
         answers = self._exchange(connection, "POST", path, body).get("answers")
         if not isinstance(answers, list) or len(answers) != count:
-            cause = Exception(f"the answer to {path} has not one part for each of {count}")
-            raise RequestFailed(self._fault("NO_ANSWER", cause, FaultClass.AMBIGUOUS))
+            cause = ValueError(f"the answer to {path} does not have {count} parts")
+            raise self._failure("NO_ANSWER", cause, FaultClass.AMBIGUOUS)
         return answers
 
     def _exchange(
@@ -159,9 +163,9 @@ class Client:
         try:
             connection.request(method, path, data, headers)
             response = connection.getresponse()
-            answer = json.loads(response.read())
-        except (OSError, HTTPException, ValueError) as error:
-            raise RequestFailed(self._fault("NO_ANSWER", error, FaultClass.AMBIGUOUS)) from None
+            answer = dict(json.loads(response.read()))
+        except (OSError, HTTPException, ValueError, TypeError) as error:
+            raise self._failure("NO_ANSWER", error, FaultClass.AMBIGUOUS) from None
         if response.status != 200:
             kind, advice = STATUSES.get(
                 response.status, (FaultClass.AMBIGUOUS, "look at the store")
@@ -169,8 +173,9 @@ class Client:
             message = str(answer.get("message", response.reason))
             code = f"HTTP_{response.status}"
             raise RequestFailed(Fault(code, message, kind, self.url, advice))
-        return dict(answer)
+        return answer
 
-    def _fault(self, code: str, error: Exception, kind: FaultClass) -> Fault:
-        message = str(error) or type(error).__name__
-        return Fault(code, message, kind, self.url, "check url and whether the store runs")
+    def _failure(self, code: str, cause: Exception, kind: FaultClass) -> RequestFailed:
+        message = str(cause) or type(cause).__name__
+        advice = "check url and whether the store runs"
+        return RequestFailed(Fault(code, message, kind, self.url, advice))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from textstore_systems import TOKEN, FileSystem
@@ -16,7 +17,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Session
 from kafkaform_textstore import file
 from kafkaform_textstore import server as server_module
-from kafkaform_textstore.client import Answer, Client, RequestFailed
+from kafkaform_textstore.client import Answer, Client, RequestFailed, item_fault
 from kafkaform_textstore.provider import PROVIDER
 from kafkaform_textstore.server import PAGE, Server
 
@@ -57,7 +58,7 @@ def test_a_listing_without_its_second_page_has_failed(
 
     def broken(self: Client, kind: str, after: str, *, full: bool) -> Answer:
         if after:
-            raise RequestFailed(self._fault("NO_ANSWER", OSError("reset"), FaultClass.AMBIGUOUS))
+            raise self._failure("NO_ANSWER", OSError("reset"), FaultClass.AMBIGUOUS)
         return whole(self, kind, after, full=full)
 
     monkeypatch.setattr(Client, "page", broken)
@@ -94,6 +95,27 @@ def test_a_request_that_comes_late_is_dropped(
         client.write([operation], validate_only=False)
     assert caught.value.fault.kind is FaultClass.NOT_APPLIED
     assert not server.store.files
+
+
+def test_a_code_that_nobody_knows_is_ambiguous() -> None:
+    """A later version of the store may say it of something that it has done."""
+    fault = item_fault({"code": "moderated"})
+    assert fault is not None and fault.kind is FaultClass.AMBIGUOUS
+
+
+def test_answers_without_proof_are_ambiguous(client: Client, server: Server) -> None:
+    """If the token ends right after the write, nobody knows who has answered: the operations
+    count as unknown, and not as refused for a missing right."""
+    write = server.store.write
+
+    def last(*given: Any, **also: Any) -> list[Answer]:
+        server.store.users = {}
+        return write(*given, **also)
+
+    server.store.write = last  # type: ignore[method-assign]  # what happens between two requests
+    with pytest.raises(RequestFailed) as caught:
+        client.write([], validate_only=False)
+    assert caught.value.fault.kind is FaultClass.AMBIGUOUS
 
 
 def test_another_store_is_never_believed_again(
