@@ -74,7 +74,7 @@ def _check(change: Change, _: Facts) -> Diagnostics:
     )
 
 
-def _same_but_for_case(headers: FrozenMap) -> Iterable[tuple[str, str]]:
+def _find_case_twins(headers: FrozenMap) -> Iterable[tuple[str, str]]:
     if len(_lower(headers)) < len(headers):
         yield "two of the headers differ in case only", "Keep one of them."
 
@@ -87,11 +87,11 @@ def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
             "content": after["content"],
             "headers": after.get("headers") or EMPTY,
         }
-        return (_step(change, CREATE, payload, _paths(change), Repeat.VERIFY),)
+        return (_make_step(change, CREATE, payload, _select_paths(change), Repeat.VERIFY),)
     if change.action is Action.DELETE:
         payload = {"do": "delete", "uid": change.incarnation}
-        return (_step(change, DELETE, payload, _paths(change), Repeat.SAFE),)
-    written = _paths(change, "content", "headers")
+        return (_make_step(change, DELETE, payload, _select_paths(change), Repeat.SAFE),)
+    written = _select_paths(change, "content", "headers")
     if change.action is not Action.UPDATE or not written:
         return ()
     payload = {"do": "update", "uid": change.incarnation}
@@ -99,15 +99,16 @@ def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
         payload["content"] = after["content"]
     headers = {path[1]: after["headers"].get(path[1]) for path in written if len(path) == 2}
     payload["headers"] = FrozenMap(headers)
-    return (_step(change, UPDATE, payload, written, Repeat.SAFE),)
+    return (_make_step(change, UPDATE, payload, written, Repeat.SAFE),)
 
 
-def _paths(change: Change, *heads: str) -> tuple[Path, ...]:
-    """The change's paths, or those that begin so: `owner` and `labels` live in the state alone."""
+def _select_paths(change: Change, *heads: str) -> tuple[Path, ...]:
+    """All paths of the change, or those below these attributes. `owner` and `labels` are in the
+    state alone."""
     return tuple(item.path for item in change.paths if not heads or item.path[0] in heads)
 
 
-def _step(
+def _make_step(
     change: Change,
     request: Request,
     payload: dict[str, Value],
@@ -140,7 +141,7 @@ TYPE = ResourceType(
             "headers",
             map_of(STRING),
             "Headers to serve it with, over the store's own; not managed if left out.",
-            refuses=_same_but_for_case,
+            refuses=_find_case_twins,
         ),
         Attribute("uid", STRING, "What the store calls this very file.", computed=True),
     ),

@@ -1,7 +1,7 @@
 """`textstore_link`: a second name for a file.
 
-A link is nothing but what it leads to: one that is made again under its name is the same link. So
-it has no incarnation, and its requests are absolute.
+Nothing distinguishes a link from one that is created again under its name. So it has no
+incarnation, and its requests are absolute.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
     payload: dict[str, Value] = {"kind": "link", "name": change.identity.key}
     paths = tuple(item.path for item in change.paths)
     if change.action is Action.DELETE:
-        return (_step(change, DELETE, {**payload, "do": "delete"}),)
+        return (_make_step(change, DELETE, {**payload, "do": "delete"}),)
     writes = change.action in (Action.CREATE, Action.UPDATE) and ("target",) in paths
     target = (change.after or EMPTY).get("target")
-    return (_step(change, PUT, {**payload, "do": "put", "target": target}),) if writes else ()
+    return (_make_step(change, PUT, {**payload, "do": "put", "target": target}),) if writes else ()
 
 
-def _step(change: Change, request: Request, payload: dict[str, Value]) -> Step:
+def _make_step(change: Change, request: Request, payload: dict[str, Value]) -> Step:
     identity = change.identity
     return Step(
         id=f"{identity.instance}/{identity.kind}/{identity.key}#1",

@@ -66,7 +66,7 @@ class TextstoreProvider:
         return {file.KIND: DATA}
 
     def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
-        return [("url", fault) for fault in _url_faults(str(config["url"]))]
+        return [("url", fault) for fault in _find_url_faults(str(config["url"]))]
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         timeout = config.get("timeout") or 10
@@ -91,10 +91,10 @@ class TextstoreProvider:
     def review(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
     ) -> Review:
-        return Review(blocks=dict(_still_linked(changes, sweeps)))
+        return Review(blocks=dict(_find_linked(changes, sweeps)))
 
 
-def _url_faults(url: str) -> Iterator[Diagnostic]:
+def _find_url_faults(url: str) -> Iterator[Diagnostic]:
     place = urlsplit(url)
     if place.scheme not in ("http", "https") or not place.hostname:
         yield Diagnostic(Severity.ERROR, f"{url} is no address", advice="Write https://HOST:PORT.")
@@ -110,10 +110,10 @@ def _deletes_file(change: Change) -> bool:
     return change.effective and change.action is Action.DELETE and change.identity.kind == file.KIND
 
 
-def _still_linked(
+def _find_linked(
     changes: Sequence[Change], sweeps: Mapping[str, Sweep]
 ) -> Iterator[tuple[Identity, Block]]:
-    """Files that go while a link to them stays."""
+    """Files that are deleted while a link to them stays."""
     if link.KIND not in sweeps:
         return
     links = {item.identity: item.attributes.get("target") for item in sweeps[link.KIND].items}

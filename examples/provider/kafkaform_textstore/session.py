@@ -39,7 +39,7 @@ from kafkaform.provider.contract import Secrets
 from . import file, link
 from .client import Answer, Client, RequestFailed, item_fault
 
-WORDS: Mapping[str, str] = {file.KIND: "file", link.KIND: "link"}
+STORE_KINDS: Mapping[str, str] = {file.KIND: "file", link.KIND: "link"}
 """Resource type -> what the store calls it."""
 MAX_NAMES = 50
 
@@ -69,7 +69,7 @@ class TextstoreSession:
         complete, after = True, ""
         try:
             while True:
-                page = self._client.page(WORDS[kind], after, full=full)
+                page = self._client.page(STORE_KINDS[kind], after, full=full)
                 items += (self._observed(kind, item) for item in page["items"])
                 complete = complete and page["complete"]
                 if page["next"] is None:
@@ -95,7 +95,7 @@ class TextstoreSession:
 
     def _read(self, kind: str, ids: Sequence[Identity]) -> Mapping[Identity, Reading]:
         try:
-            answers = self._client.read(WORDS[kind], [identity.key for identity in ids])
+            answers = self._client.read(STORE_KINDS[kind], [identity.key for identity in ids])
         except RequestFailed as failure:
             return {identity: Failed(identity, failure.fault) for identity in ids}
         return {
@@ -147,7 +147,7 @@ class TextstoreSession:
 
     def assess(self, changes: Sequence[Change]) -> Mapping[Identity, Impact]:
         return {
-            change.identity: _loss(len(change.before["content"]))
+            change.identity: _impact_of(len(change.before["content"]))
             for change in changes
             if change.action is Action.DELETE
             and change.identity.kind == file.KIND
@@ -155,14 +155,14 @@ class TextstoreSession:
         }
 
     def examine(self, steps: Sequence[Step]) -> Sequence[Verdict]:
-        """The store tells nobody his rights, so that nothing is known before the dry run."""
+        """The store does not tell what a user may do, so nothing is known before the dry run."""
         return ()
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
-        faults = self._send(batch, validate_only=True)
+        answers = self._send(batch, validate_only=True)
         return [
             Verdict(step.id, step.evidence, answer if isinstance(answer, Fault) else None)
-            for step, answer in zip(batch.steps, faults, strict=True)
+            for step, answer in zip(batch.steps, answers, strict=True)
         ]
 
     # ── sending ─────────────────────────────────────────────────────────────────────────
@@ -170,7 +170,9 @@ class TextstoreSession:
     def apply(self, batch: Batch, secrets: Secrets) -> Sequence[Outcome]:
         """No payload of this provider holds a secret."""
         answers = self._send(batch, validate_only=False)
-        return [_outcome(step, answer) for step, answer in zip(batch.steps, answers, strict=True)]
+        return [
+            _outcome_of(step, answer) for step, answer in zip(batch.steps, answers, strict=True)
+        ]
 
     def _send(self, batch: Batch, *, validate_only: bool) -> list[Answer | Fault]:
         """One request, sent once: an answer or a fault for each step."""
@@ -182,14 +184,14 @@ class TextstoreSession:
         return [item_fault(answer) or answer for answer in answers]
 
     def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
-        """Nothing takes long here, so that nobody has a ticket of ours."""
-        return [_no_work(ticket) for ticket in (*tickets, *owed)]
+        """Nothing takes long here, so nobody has a ticket of this provider."""
+        return [_report_no_work(ticket) for ticket in (*tickets, *owed)]
 
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
-        return [_no_work(ticket) for ticket in tickets]
+        return [_report_no_work(ticket) for ticket in tickets]
 
     def cancel(self, ticket: str) -> Outcome:
-        return _no_work(ticket)
+        return _report_no_work(ticket)
 
     # ── the connection ──────────────────────────────────────────────────────────────────
 
@@ -201,17 +203,17 @@ class TextstoreSession:
         self._client.closed = True
 
 
-def _loss(size: int) -> Impact:
+def _impact_of(size: int) -> Impact:
     return Impact(f"destroys {size} characters of text", FrozenMap(characters=size))
 
 
-def _outcome(step: Step, answer: Answer | Fault) -> Outcome:
+def _outcome_of(step: Step, answer: Answer | Fault) -> Outcome:
     if not isinstance(answer, Fault):
         return Outcome(step.id, OutcomeStatus.APPLIED, incarnation=answer["item"].get("uid"))
     unclear = answer.kind is FaultClass.AMBIGUOUS
     return Outcome(step.id, OutcomeStatus.UNKNOWN if unclear else OutcomeStatus.FAILED, answer)
 
 
-def _no_work(ticket: str) -> Outcome:
+def _report_no_work(ticket: str) -> Outcome:
     fault = Fault("NO_SUCH_WORK", f"there is no work {ticket}", FaultClass.DEFINITE)
     return Outcome(ticket, OutcomeStatus.FAILED, fault)
