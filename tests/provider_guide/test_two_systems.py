@@ -102,13 +102,18 @@ def test_import_all_of_both(folder: Folder, cluster: SimulatedCluster) -> None:
     assert "kafka_topic.payments" in said and "textstore_file.payments" in said
 
 
-def test_commands_for_kafka_choose_kafka(both: Folder) -> None:
-    """`alter` needs no --provider beside a system that it does not know, and refuses that one."""
-    both.write(KAFKA + both.connect())
-    said = both.run(
-        "alter", "topic", "orders", "--add-config", "x=1", "--provider", "textstore", code=1
-    )
-    assert "provider instance 'textstore' is no Kafka cluster" in said
+def test_commands_for_kafka_choose_kafka(both: Folder, cluster: SimulatedCluster) -> None:
+    """They need no --provider beside another system, and refuse that one."""
+    cluster.outside.create("payments", 1, 1, {})
+    cluster.outside.create("refunds", 1, 1, {})
+    change = ("--add-config", "retention.ms=3600000", "--validate")
+    assert "IncrementalAlterConfigs" in both.run("alter", "topic", "payments", *change)
+    refused = both.run("alter", "topic", "refunds", *change, "--provider", "textstore", code=1)
+    assert "provider instance 'textstore' is no Kafka cluster" in refused
     both.write(both.connect())
-    said = both.run("describe", "topics", code=1)
-    assert "no provider instance of the configuration is Kafka" in said
+    for words in (
+        ("describe", "topics"),
+        ("alter", "topic", "refunds", *change),
+        ("explain", "access", "--topic", "refunds"),
+    ):
+        assert "no provider instance of the configuration is Kafka" in both.run(*words, code=1)
