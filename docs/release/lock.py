@@ -8,12 +8,12 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 LOCK = ROOT / "examples/pipelines/ci/requirements.lock"
 HEAD = """\
 # What the pipelines install, with the hashes of all files of each release: pip takes no other.
-# Made by `python -m release lock` from constraints.txt. The lock file of a release has one line
-# more: kafkaform itself (`python -m release build`).
+# Made by `make lock` from constraints.txt. The lock file of a release has one line more: kafkaform
+# itself (`make release-files`).
 """
 QUIET = (
     *("--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--strip-extras"),
