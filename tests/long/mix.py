@@ -20,7 +20,8 @@ from ..reliability.crash.wide import Wide, lane, struck
 from .figures import Figures
 
 SEED = int(os.environ.get("KAFKAFORM_PROOF_SEED", "20260101"))
-ROUNDS, LANES = 100, 2
+ROUNDS, LANES, LASTING = 100, 2, 12
+"""LASTING: rounds of a folder. A name is never given a second time, and each folder has forty."""
 LONGEST = 60.0
 BYSTANDER = {"bystander": (2, {"retention.ms": "1234567"})}
 IN_SYNC: Mapping[str, Sequence[str]] = {"min.insync.replicas": ("1", "2")}
@@ -78,10 +79,22 @@ class Mix:
 
 def mixed(brokers: Brokers, home: Path, seed: str) -> Mix:
     """A mix whose folders have something in them already."""
-    lanes = [
-        lane(brokers, home / f"m{n}", f"m{n}", f"{seed}/{n}", always=IN_SYNC) for n in range(LANES)
-    ]
-    return Mix(brokers, lanes, Random(seed))
+    return Mix(brokers, open_lanes(brokers, home, seed), Random(seed))
+
+
+def open_lanes(brokers: Brokers, home: Path, seed: str, number: int = 0) -> list[Wide]:
+    """The folders of the given number, with something in them already."""
+    names = [f"m{number}-{n}" for n in range(LANES)]
+    return [lane(brokers, home / n, n, f"{seed}/{n}", always=IN_SYNC) for n in names]
+
+
+def delete_topics(mix: Mix) -> None:
+    """Delete what the mix's folders have made, as somebody would who has done with them."""
+    admin = client(mix.brokers.box)
+    prefixes = tuple(each.desire.prefix for each in mix.lanes)
+    names = [n for n in admin.list_topics(timeout=LONGEST).topics if n.startswith(prefixes)]
+    for future in admin.delete_topics(names).values() if names else ():
+        future.result(LONGEST)
 
 
 def run(scale: float) -> Figures:
@@ -92,7 +105,10 @@ def run(scale: float) -> Figures:
         make(looking, BYSTANDER)
         before = read(looking, "bystander")
         mix = mixed(brokers, Path(home), str(SEED))
-        while mix.counts["rounds"] < ROUNDS * scale:
+        while (rounds := mix.counts["rounds"]) < ROUNDS * scale:
+            if rounds and rounds % LASTING == 0:
+                delete_topics(mix)
+                mix.lanes = open_lanes(brokers, Path(home), str(SEED), rounds // LASTING)
             mix.play()
             told = f"{dict(mix.counts)} {mix.longest:.1f} s, {len(mix.violations)} violations"
             print(f"  {told} {time.monotonic() - begun:.0f} s", flush=True)
