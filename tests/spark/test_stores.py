@@ -16,13 +16,12 @@ from kafkaform.core.errors import ConnectError
 from kafkaform.core.progress import silent
 from kafkaform.sandbox import download, jars
 
-from ..kit.fleet.hadoop_store import Wide, serving
+from ..kit.fleet.hadoop_store import JARS, Wide, serving
 from ..kit.fleet.lake import publish
 from ..kit.fleet.tiny import ONLY, expected, landed
 from ..kit.stores import s3
 
 ROOT = "s3://bucket/fleet"
-LIST = Path(__file__).with_name("s3a.txt")
 PATIENCE = 300.0
 SHOW = (
     "import json, sys; from tests.kit.fleet.tiny import rows; print(json.dumps(rows(sys.argv[1])))"
@@ -100,7 +99,7 @@ def test_a_build_in_a_store_is_read_without_spark(tmp_path: Path, bucket: Wide) 
 @pytest.fixture
 def hadoop(tmp_path: Path, bucket: Wide) -> Path:
     """A folder with `spark-defaults.conf` that leads Spark to the store."""
-    pinned = tuple(jars.parse(line) for line in LIST.read_text().splitlines() if line[0] != "#")
+    pinned = tuple(jars.parse(line) for line in JARS.read_text().splitlines() if line[0] != "#")
     try:
         found = jars.ensure(pinned, silent, download.repository)
     except ConnectError as error:

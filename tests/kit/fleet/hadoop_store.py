@@ -9,10 +9,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
 
 from ..stores.s3 import BUCKET, Answer, Bucket, Handler, Request, Server, refusal
+
+JARS = Path(__file__).with_name("s3a.txt")
+"""Hadoop's client of S3 and what it needs, pinned."""
 
 XML = {"Content-Type": "application/xml"}
 CHUNK = re.compile(rb"([0-9a-fA-F]+)[^\r\n]*\r\n")

@@ -15,6 +15,7 @@ import yaml
 
 from kafkaform import __version__
 
+from ...kit.fleet.hadoop_store import JARS
 from ...test_docs import parse
 
 HERE = Path(__file__).parents[3] / "examples" / "fleet" / "spark"
@@ -58,7 +59,7 @@ def jars() -> dict[str, str]:
 
 
 def test_jars_for_s3_are_those_that_builds_are_tested_with() -> None:
-    lines = Path(__file__).with_name("s3a.txt").read_text().splitlines()
+    lines = JARS.read_text().splitlines()
     pinned = dict(line.split()[0].split(":")[1:] for line in lines if line[0] != "#")
     wanted = {name: number for name, number in jars().items() if not name.startswith("delta-")}
     assert "hadoop-aws" in wanted and wanted.items() <= pinned.items()
