@@ -39,8 +39,8 @@ from kafkaform.fleet.build.order import ordered
 from kafkaform.fleet.landed.register import Register
 from kafkaform.fleet.spark.session import LARGE_BYTES, Landed, Place, build_session
 from kafkaform.fleet.spark.store import Store
-from kafkaform.fleet.tables.dataset import Context, Dataset
 from kafkaform.fleet.tables import manifest
+from kafkaform.fleet.tables.dataset import Context, Dataset
 from kafkaform.fleet.tables.definitions import TABLES, Layer
 from kafkaform.sandbox.places import cache
 from kafkaform.workflow.fleet.jars import with_jars
