@@ -43,7 +43,7 @@ test-fleet: $(STAMP)
 	@$(BIN)/python -m pytest -q -n 0 -m spark
 
 soak: $(STAMP)
-	@$(BIN)/python -m tests.soak
+	@$(BIN)/python -m tests.long
 
 bench: $(STAMP)
 	@$(BIN)/python -m tests.bench
