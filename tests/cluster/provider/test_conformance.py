@@ -23,7 +23,7 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import EMPTY, FrozenMap
-from kafkaform.provider import conformance, queries
+from kafkaform.provider import blocks, conformance, queries
 from kafkaform.provider.conformance import CHECKS, Check
 from kafkaform.provider.contract import Secrets, Session
 from kafkaform.provider.workbench import Fixture, Violation
@@ -195,7 +195,7 @@ def test_the_suite_is_complete() -> None:
     """Every check that is written is in the table that the systems are run against."""
     written = {
         name
-        for module in (conformance, queries)
+        for module in (blocks, conformance, queries)
         for name, thing in vars(module).items()
         if isfunction(thing) and thing.__module__ == module.__name__ and name[0] != "_"
     }
