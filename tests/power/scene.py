@@ -21,7 +21,7 @@ from kafkaform.core.resource import Desired, Lifecycle
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform_kafka.memory import MemoryProvider, Topic
-from kafkaform_kafka.memory.engine.world import Changes
+from kafkaform_kafka.simulation.world import Changes
 from tests.durability import promises
 from tests.durability.promises import LOG, STATE, Before, Thing, World
 from tests.model import engine
