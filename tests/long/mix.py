@@ -89,7 +89,7 @@ def open_lanes(brokers: Brokers, home: Path, seed: str, number: int = 0) -> list
 
 
 def delete_topics(mix: Mix) -> None:
-    """Delete what the mix's folders have made, as their owner would when nobody needs them any more."""
+    """Delete what the mix's folders have made, when nobody needs it any more."""
     admin = client(mix.brokers.box)
     prefixes = tuple(each.desire.prefix for each in mix.lanes)
     names = [n for n in admin.list_topics(timeout=LONGEST).topics if n.startswith(prefixes)]

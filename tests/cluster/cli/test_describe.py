@@ -13,7 +13,8 @@ from kafkaform.core.value import FrozenMap, freeze
 from kafkaform.render import access
 from kafkaform.render.documents import fitted, lines, size
 from kafkaform.render.text import wrapped
-from kafkaform_kafka.inspect.documents import DESCRIBED, quota_source
+from kafkaform_kafka.inspect.documents import ASKED, OBJECTS
+from kafkaform_kafka.kinds.quota.document import quota_source
 from kafkaform_kafka.wire import describe as wire
 
 from ...conftest import Broker
@@ -164,7 +165,7 @@ def test_quotas_for_people() -> None:
 
 def test_every_kind_is_a_command() -> None:
     """What can be described can be typed."""
-    assert set(commands().commands["describe"].commands) == set(DESCRIBED)
+    assert set(commands().commands["describe"].commands) == {*ASKED, *OBJECTS}
 
 
 # ── a real cluster ──────────────────────────────────────────────────────────────────────

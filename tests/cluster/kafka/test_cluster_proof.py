@@ -13,7 +13,8 @@ from kafka.protocol import admin as requests
 from kafkaform.core.errors import OtherCluster, exit_code
 from kafkaform_kafka import wire
 from kafkaform_kafka.connection.cluster_proof import Proof
-from kafkaform_kafka.session import SENDS, KafkaSession, open_session
+from kafkaform_kafka.protocol.apis import APIS
+from kafkaform_kafka.session import KafkaSession, open_session
 from kafkaform_kafka.wire.client import CHANGES
 from kafkaform_kafka.wire.quotas import describe_quotas
 from kafkaform_kafka.wire.topics import create_topics
@@ -145,6 +146,6 @@ def test_every_write_is_in_the_table() -> None:
     texts = (path.read_text() for path in Path(wire.__file__).parent.glob("*.py"))
     used = {name for text in texts for name in re.findall(r"\b([A-Z]\w+)Request\b", text)}
     writing = ("Create", "Delete", "Alter", "Elect", "IncrementalAlter", "Update", "Add", "Remove")
-    changing = {n for n in used if n.startswith(writing)} | set(SENDS)
-    keys = {getattr(requests, f"{name}Request").API_KEY for name in changing}
-    assert keys == CHANGES
+    changing = {name for name in used if name.startswith(writing)}
+    assert changing == {api.name for api in APIS.values() if api.changes}
+    assert {getattr(requests, f"{name}Request").API_KEY for name in changing} == CHANGES

@@ -15,9 +15,10 @@ from kafka.protocol import metadata as metadata_requests
 from kafkaform import sandbox
 from kafkaform.core.resource import FaultClass
 from kafkaform.sandbox import jars
+from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.protocol.error_causes import CAUSES
 from kafkaform_kafka.protocol.error_codes import CODES
-from kafkaform_kafka.protocol.faults import SINCE, fault_of
+from kafkaform_kafka.protocol.faults import fault_of
 from kafkaform_kafka.session import KafkaSession
 
 from ...kit.kafka.logins import new_login
@@ -389,7 +390,7 @@ def check(session: KafkaSession, case: Case, live: str) -> None:
     assert {number for number, _ in found} == {code}, found
     fault = fault_of(api, code, live, found[0][1])
     assert (fault.kind, fault.code) == (kind, CODES[code].name)
-    assert CODES[code].meaning in fault.message or (code == 35 and SINCE[api] in fault.message)
+    assert CODES[code].meaning in fault.message or (code == 35 and APIS[api].since in fault.message)
     assert fault.advice or code in (84, 85)
     assert "\n" not in fault.advice
 

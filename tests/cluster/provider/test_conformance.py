@@ -27,8 +27,8 @@ from kafkaform.provider import blocks, conformance, queries
 from kafkaform.provider.conformance import CHECKS, Check
 from kafkaform.provider.contract import Secrets, Session
 from kafkaform.provider.workbench import Fixture, Violation
-from kafkaform_kafka.memory.engine.defaults import TOPIC_DEFAULTS
 from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
+from kafkaform_kafka.simulation.defaults import TOPIC_DEFAULTS
 
 from ...conftest import Broker
 from ...kit.kafka.logins import Login

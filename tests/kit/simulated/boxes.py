@@ -46,8 +46,8 @@ from kafkaform.core.schema import STRING, Attribute, schema
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 from kafkaform_kafka.memory import MemoryProvider, Mishap
-from kafkaform_kafka.memory.engine.schedule import Lost, Unreachable
 from kafkaform_kafka.protocol import faults
+from kafkaform_kafka.simulation.schedule import Lost, Unreachable
 
 KIND = "test_box"
 PACE = 100.0

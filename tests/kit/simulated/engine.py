@@ -47,8 +47,8 @@ from kafkaform.workflow import applying, planning, workspace
 from kafkaform.workflow.configuration.data_answers import Asking
 from kafkaform.workflow.run import Applied, Ask
 from kafkaform_kafka.memory import Mishap, SimulatedClock, SimulatedCluster, Topic
-from kafkaform_kafka.memory.engine.schedule import Unreachable
-from kafkaform_kafka.memory.engine.world import Changes
+from kafkaform_kafka.simulation.schedule import Unreachable
+from kafkaform_kafka.simulation.world import Changes
 
 from . import boxes
 from .memory_store import Fate, MemoryBackend, MemorySink

@@ -21,7 +21,7 @@ from kafkaform.core.resource import Desired, Lifecycle
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform_kafka.memory import MemoryProvider, Topic
-from kafkaform_kafka.memory.engine.world import Changes
+from kafkaform_kafka.simulation.world import Changes
 
 from ...kit import promises
 from ...kit.promises import LOG, STATE, Before, Thing, World

@@ -11,7 +11,7 @@ import pytest
 
 from kafkaform_kafka.connection.cluster_proof import Proof
 from kafkaform_kafka.memory import MemorySession
-from kafkaform_kafka.memory.engine.schedule import Lost, Unreachable
+from kafkaform_kafka.simulation.schedule import Lost, Unreachable
 
 from ..crash import scenes
 from . import swaps

@@ -19,8 +19,8 @@ from kafkaform.workflow.alter.elections import electing, electing_plan
 from kafkaform.workflow.connection import Connection
 from kafkaform.workflow.run import Applied, Ask
 from kafkaform_kafka.kinds.leaders.resource_type import API, KIND
+from kafkaform_kafka.kinds.topic.simulation import key
 from kafkaform_kafka.memory import Killed, Topic, killed_after, killed_before, lost_reply, refused
-from kafkaform_kafka.memory.kinds.topics import key
 
 from ...kit.simulated.engine import KAFKA, NORMAL, House, Screen, apply, desired, house, plan, space
 from ...kit.simulated.managed_topics import ends

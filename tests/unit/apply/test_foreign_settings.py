@@ -12,7 +12,7 @@ import pytest
 from kafkaform.core.change import Action
 from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.memory.kinds.config_kinds import configs_of
+from kafkaform_kafka.kinds.config.simulation import configs_of
 
 from ...model.test_worlds import Simulated, simulated
 from ...model.worlds import KAFKA, Thing

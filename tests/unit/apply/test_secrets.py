@@ -19,6 +19,7 @@ from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.plan.codec import to_data
 from kafkaform.plan.model import Mode, Options
 from kafkaform_kafka.kinds.user import resource_type as scram
+from kafkaform_kafka.kinds.user.simulation import Credential, key
 from kafkaform_kafka.memory import (
     Killed,
     Mishap,
@@ -28,7 +29,6 @@ from kafkaform_kafka.memory import (
     lost_reply,
     swallowed,
 )
-from kafkaform_kafka.memory.kinds.scram import Credential, key
 
 from ...kit.simulated import engine
 from ...kit.simulated.engine import House, apply, desired, house, identity, plan, removed, topic

@@ -29,8 +29,8 @@ from kafkaform.provider.contract import Session
 from kafkaform_kafka.inspect import listing_trust
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
-from kafkaform_kafka.memory.engine.schedule import not_sent, refused
 from kafkaform_kafka.provider import TYPES
+from kafkaform_kafka.simulation.schedule import not_sent, refused
 
 TOPIC, TOPIC_CONFIG, ACL = "kafka_topic", "kafka_topic_config", "kafka_acl"
 READER = Reader(TYPES, frozenset({TOPIC_CONFIG}), listing_trust.sharpened)

@@ -13,7 +13,8 @@ from kafkaform_kafka.authority.required_rights import Held, missing, topics_of
 from kafkaform_kafka.cluster.context import Context
 from kafkaform_kafka.connection.clients import pure_config
 from kafkaform_kafka.kinds.quota import resource_type as quotas
-from kafkaform_kafka.protocol.faults import SINCE, fault_of
+from kafkaform_kafka.protocol.apis import APIS
+from kafkaform_kafka.protocol.faults import fault_of
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.session import KafkaSession
 from kafkaform_kafka.wire.client import Wire
@@ -168,8 +169,9 @@ def test_an_old_broker_is_refused_by_the_name_of_the_request(broker: Any) -> Non
 
 def test_every_request_that_is_newer_than_others_says_since_when() -> None:
     """The version stands in the sentence."""
-    for api, version in SINCE.items():
-        assert f"{api}, which needs Kafka {version}" in fault_of(api, 35, "").message
+    for api in filter(lambda api: api.since, APIS.values()):
+        text = fault_of(api.name, 35, "").message
+        assert f"{api.name}, which needs Kafka {api.since}" in text
 
 
 def test_deletions_under_auto_creation_are_warned_of() -> None:

@@ -15,6 +15,7 @@ from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl.filter import fits
 from kafkaform_kafka.kinds.acl.readings import already, listing
 from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.kinds.request_order import CREATE_ACLS
 
 from ....kit.kafka.changes import FACTS, facts
 
@@ -213,7 +214,7 @@ def test_the_literal_order_only_marks_deletes() -> None:
     (delete,) = acls.TYPE.steps(change(READ, Action.DELETE), first)
     (create,) = acls.TYPE.steps(change(READ), first)
     assert (delete.request.ahead, delete.request.part) == (55, 2)
-    assert create.request == acls.CREATE_ACLS
+    assert create.request == CREATE_ACLS
     assert create.request.phase > 56
 
 

@@ -9,6 +9,7 @@ import pytest
 from kafkaform.core.change import Action, Change
 from kafkaform.core.diagnostics import Severity, has_errors
 from kafkaform.core.value import FrozenMap
+from kafkaform_kafka.kinds.request_order import ALTER_TOPIC_CONFIGS
 from kafkaform_kafka.kinds.topic import configs
 
 from ....kit.kafka.changes import FACTS, change, facts
@@ -25,7 +26,7 @@ def made(action: Action, before: Any, after: Any) -> Change:
 def test_a_create_sets_every_config() -> None:
     """All keys travel in one request, which Kafka does whole or not at all."""
     (step,) = TYPE.steps(made(Action.CREATE, None, {"retention.ms": "5"}), FACTS)
-    assert step.request == configs.ALTER_CONFIGS
+    assert step.request == ALTER_TOPIC_CONFIGS
     assert step.payload == {
         "resource": "topic",
         "name": "orders",

@@ -10,8 +10,9 @@ from kafkaform.core.change import Action, Evidence, PathChange, Repeat
 from kafkaform.core.diagnostics import Severity, has_errors
 from kafkaform.core.resource import Identity, Observed
 from kafkaform.core.value import FrozenMap
-from kafkaform_kafka.kinds.steps import MAX_RECORDS
+from kafkaform_kafka.kinds.request_order import CREATE_TOPICS
 from kafkaform_kafka.kinds.topic import resource_type as topics
+from kafkaform_kafka.protocol.apis import MAX_RECORDS
 
 from ....kit.kafka.changes import FACTS, change, facts, frozen, topic
 
@@ -205,7 +206,7 @@ def test_a_create_is_one_request_with_everything() -> None:
     made = change(Action.CREATE, None, topic(config={"retention.ms": "5"}))
     (step,) = TYPE.steps(made, FACTS)
     assert step.id == "kafka/kafka_topic/orders#1"
-    assert step.request == topics.CREATE_TOPICS
+    assert step.request == CREATE_TOPICS
     assert (step.repeat, step.evidence) == (Repeat.VERIFY, Evidence.REMOTE)
     assert step.payload == {
         "name": "orders",

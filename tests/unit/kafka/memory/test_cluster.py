@@ -25,8 +25,8 @@ from kafkaform.provider.workbench import INSTANCE, Bench
 from kafkaform_kafka.kinds.topic import configs
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
-from kafkaform_kafka.memory.engine.defaults import TOPIC_DEFAULTS
 from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
+from kafkaform_kafka.simulation.defaults import TOPIC_DEFAULTS
 
 from ....kit.kafka.topic_systems import SimulatedSystem
 

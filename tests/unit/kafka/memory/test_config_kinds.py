@@ -21,8 +21,8 @@ from kafkaform.core.secret import Secret
 from kafkaform.core.value import EMPTY
 from kafkaform.plan.lifecycle import made_by
 from kafkaform.provider.contract import Session
+from kafkaform_kafka.kinds.config.simulation import configs_of
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
-from kafkaform_kafka.memory.kinds.config_kinds import configs_of
 from kafkaform_kafka.provider import TYPES
 
 from ....kit.kafka.config_changes import PASSWORD, declared, planned

@@ -21,9 +21,9 @@ from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.markdown import markdown
 from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.kinds.quota.mutation_simulation import Mutations
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, refused
-from kafkaform_kafka.memory.engine.mutation_quota import Mutations
-from kafkaform_kafka.memory.engine.world import World
+from kafkaform_kafka.simulation.world import World
 
 from ....kit.kafka.topic_systems import SimulatedSystem, partitions
 from ....kit.simulated.engine import KAFKA, House, apply, desired, house, plan, removed, topic

@@ -8,8 +8,8 @@ from kafkaform.core.change import Batch
 from kafkaform.core.resource import Absent, CoverageKind, Depth, Hidden, Observed
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform_kafka.kinds.user import resource_type as scram
+from kafkaform_kafka.kinds.user.simulation import key
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster, refused
-from kafkaform_kafka.memory.kinds.scram import key
 
 from ..kinds.test_scram import BOTH, apply, gone, new, raised, read, statuses
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kafkaform.core.resource import FaultClass
+from kafkaform_kafka.protocol.apis import APIS
 from kafkaform_kafka.protocol.error_causes import CAUSES
 from kafkaform_kafka.protocol.error_codes import CODES
-from kafkaform_kafka.protocol.faults import CONVERGED, code_name, fault_of, lost, not_sent
+from kafkaform_kafka.protocol.faults import code_name, fault_of, lost, not_sent
 
 EFFECTS = [
     ("CreateTopics", 7, FaultClass.AMBIGUOUS),
@@ -87,7 +88,7 @@ def test_a_lost_answer_is_ambiguous_and_an_unsent_request_is_not() -> None:
 
 def test_converged_codes_exist() -> None:
     """Each exception to the table refers to a code of the table."""
-    assert {code for _, code in CONVERGED} <= set(CODES)
+    assert {code for api in APIS.values() for code in api.converged} <= set(CODES)
 
 
 def test_a_code_newer_than_the_table_still_has_a_name() -> None:

@@ -14,7 +14,7 @@ from kafkaform_kafka.kinds.acl import resource_type as acls
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 from kafkaform_kafka.kinds.topic import resource_type as topics
 from kafkaform_kafka.protocol import keys, rights
-from kafkaform_kafka.review.changes import review, review_needs
+from kafkaform_kafka.provider import PROVIDER
 
 ME = "User:ci"
 EVERYTHING = acls.listed("Cluster")
@@ -82,8 +82,8 @@ def judge(
         rights.KIND: _sweep(rights.KIND, may, VISIBLE),
         topics.KIND: _sweep(topics.KIND, live_topics, VISIBLE),
     }
-    assert review_needs(changes).keys() >= sweeps.keys()
-    return review(changes, sweeps, facts)
+    assert PROVIDER.review_needs(changes).keys() >= sweeps.keys()
+    return PROVIDER.review(changes, sweeps, facts)
 
 
 def _sweep(kind: str, rows: Sequence[tuple[str, str, FrozenMap]], coverage: Coverage) -> Sweep:
@@ -426,11 +426,13 @@ def test_what_cannot_be_seen_names_the_acl_of_this_state_that_hides_it(
         managed(acl(ME, "Read", "orders", "Deny"), "kafka_acl.read"),
         managed(acl(ME, "All", "orders", "Deny"), "kafka_acl.new", Action.CREATE),
     ]
-    (said,) = review(changes, {}, Facts("c", ("1",), ME)).notes[topic.identity]
+    (said,) = PROVIDER.review(changes, {}, Facts("c", ("1",), ME)).notes[topic.identity]
     assert said.startswith("Deny Describe for User:ci on Topic ord* (prefix) hides it")
     assert f"(kafka_acl.mine{more}" in said
-    assert not review(changes[:1], {}, Facts("c", ("1",), ME)).notes
-    assert not review([replace(topic, blocked=None), *changes[1:]], {}, Facts("c", (), ME)).notes
+    assert not PROVIDER.review(changes[:1], {}, Facts("c", ("1",), ME)).notes
+    assert not PROVIDER.review(
+        [replace(topic, blocked=None), *changes[1:]], {}, Facts("c", (), ME)
+    ).notes
 
 
 def test_other_kinds_are_kept_in_sight_too() -> None:

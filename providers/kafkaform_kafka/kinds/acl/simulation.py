@@ -3,7 +3,8 @@ users may do, which is said for each user outright."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 from kafkaform.core.change import Step
 from kafkaform.core.resource import (
@@ -17,14 +18,10 @@ from kafkaform.core.resource import (
     Sweep,
 )
 
-from ...kinds.acl import resource_type as acls
-from ...kinds.acl.readings import already, listing, seen
-from ...kinds.acl.resource_type import Acl
 from ...protocol import faults
-from ..engine.controller import (
+from ...simulation.controller import (
     Answer,
     Call,
-    Handler,
     Item,
     Refusal,
     Result,
@@ -32,9 +29,12 @@ from ..engine.controller import (
     batch,
     require,
 )
-from ..engine.kind import Check, Kind, Scene
-from ..engine.rights import CLUSTER
-from ..engine.world import Key
+from ...simulation.rights import CLUSTER
+from ...simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from ...simulation.world import Key
+from . import resource_type as acls
+from .readings import already, listing, seen
+from .resource_type import Acl
 
 _API = "DescribeAcls"
 _FORBIDDEN = 31
@@ -106,14 +106,11 @@ def _check(api: str, scene: Scene, step: Step) -> Fault | None:
     return already(api, step.identity.key, step.identity.key in scene.objects(acls.KIND))
 
 
-def _check_create(scene: Scene, step: Step) -> Fault | None:
-    return _check("CreateAcls", scene, step)
-
-
-def _check_delete(scene: Scene, step: Step) -> Fault | None:
-    return _check("DeleteAcls", scene, step)
-
-
-HANDLERS: Mapping[str, Handler] = {"CreateAcls": create_acls, "DeleteAcls": delete_acls}
-KINDS: Mapping[str, Kind] = {acls.KIND: Kind(_API, _API, _API, _sweep, _read)}
-CHECKS: Mapping[str, Check] = {"CreateAcls": _check_create, "DeleteAcls": _check_delete}
+SIMULATED = SimulatedKind(
+    reads=SimulatedReads(_API, _API, _API, _sweep, _read),
+    handlers={"CreateAcls": create_acls, "DeleteAcls": delete_acls},
+    checks={
+        "CreateAcls": partial(_check, "CreateAcls"),
+        "DeleteAcls": partial(_check, "DeleteAcls"),
+    },
+)

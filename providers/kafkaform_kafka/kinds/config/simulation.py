@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,20 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ...kinds.config.resource_type import (
+from ...protocol import broker_keys, broker_rules
+from ...protocol.broker_keys import Mode
+from ...protocol.config_faults import ALTER, DESCRIBE, not_live, right_for_configs
+from ...protocol.config_keys import IRREMOVABLE, MIN_IN_SYNC
+from ...protocol.config_values import config_map, config_value
+from ...protocol.faults import fault_of
+from ...simulation.controller import Answer, Call, Item, Refusal, Result, Verdict, batch, require
+from ...simulation.rights import CLUSTER as ON_CLUSTER
+from ...simulation.rights import User
+from ...simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from ...simulation.world import Key
+from ..topic import simulation as topics
+from ..topic.configs import foreign
+from .resource_type import (
     BROKER,
     CLUSTER,
     DEFAULTS,
@@ -31,19 +44,7 @@ from ...kinds.config.resource_type import (
     SET,
     Scope,
 )
-from ...kinds.config.rules import hides
-from ...kinds.topic.configs import foreign
-from ...protocol import broker_keys, broker_rules
-from ...protocol.broker_keys import Mode
-from ...protocol.config_faults import DESCRIBE, not_live, right_for_configs
-from ...protocol.config_keys import IRREMOVABLE, MIN_IN_SYNC
-from ...protocol.config_values import config_map, config_value
-from ...protocol.faults import fault_of
-from ..engine.controller import Answer, Call, Item, Refusal, Verdict, require
-from ..engine.kind import Kind, Scene
-from ..engine.rights import CLUSTER as ON_CLUSTER
-from ..engine.rights import User
-from ..engine.world import Key
+from .rules import hides
 
 _OF = {"group": GROUP, "client_metrics": METRICS}
 _DENIED = {"broker": 31, "client_metrics": 31, "group": 30}
@@ -190,9 +191,39 @@ def _below(scope: Scope, scene: Scene, name: str) -> Value:
     return config_value(name, known.default, scope.find) if known and known.default else None
 
 
-KINDS: Mapping[str, Kind] = {
-    scope.kind: Kind(
-        "ListConfigResources", DESCRIBE, DESCRIBE, partial(_sweep, scope), partial(_read, scope)
-    )
-    for scope in SCOPES
+# ── one request for every kind of resource ──────────────────────────────────────────────
+
+
+def alter_configs(call: Call, items: Sequence[Item]) -> Result:
+    """IncrementalAlterConfigs: all keys of a resource or none."""
+    return batch(call, items, _key_of, lambda item: _alter(call, item))
+
+
+def _key_of(item: Item) -> Key:
+    return RESOURCES[item["resource"]][0](item["name"])
+
+
+def _alter(call: Call, item: Item) -> Verdict:
+    put, gone = item["set"], tuple(item["delete"])
+    if len({*put, *gone}) != len(put) + len(gone):
+        raise Refusal(42, "the request names a config key twice")
+    return RESOURCES[item["resource"]][1](call, item)
+
+
+RESOURCES: Mapping[str, tuple[Callable[[str], Key], Callable[[Call, Item], Verdict]]] = {
+    "topic": (topics.key, topics.alter),
+    **{
+        resource: (partial(key, resource), alter)
+        for resource in ("broker", "group", "client_metrics")
+    },
 }
+"""Resource as payloads name it -> where the world keeps it, and what altering it does."""
+
+
+def simulate(scope: Scope) -> SimulatedKind:
+    """One kind's part of the simulated cluster."""
+    sweep, read = partial(_sweep, scope), partial(_read, scope)
+    return SimulatedKind(
+        reads=SimulatedReads("ListConfigResources", DESCRIBE, DESCRIBE, sweep, read),
+        handlers={ALTER: alter_configs},
+    )

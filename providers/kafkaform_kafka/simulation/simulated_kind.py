@@ -1,4 +1,4 @@
-"""What one kind of object contributes to a simulated session: rows of its tables."""
+"""What one kind of object contributes to the simulated cluster."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 from kafkaform.core.change import Step
 from kafkaform.core.dataclass import dataclass
 from kafkaform.core.resource import Depth, Facts, Fault, Identity, Reading, Sweep
-from kafkaform.core.value import FrozenMap
+from kafkaform.core.value import EMPTY, FrozenMap
 
-from .controller import Answer
+from .controller import Answer, Handler
 from .rights import User
 from .world import World
 
@@ -32,19 +32,33 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """How one kind is listed and read. listing, describing: the names under which mishaps are
-    scheduled for them; api: the name that faults give; sweep, read: never raise."""
+class SimulatedReads:
+    """How one kind is listed and read."""
 
     listing: str
+    """The name under which mishaps are scheduled for a listing."""
     describing: str
+    """The same for reads by name; kinds of one name are read in one look."""
     api: str
+    """The name that faults give."""
     sweep: Callable[[Scene, Depth], Sweep]
+    """Never raises."""
     read: Callable[[Scene, Identity], Reading]
+    """Never raises."""
 
 
 Check = Callable[[Scene, Step], Fault | None]
-"""What stands in for a dry run that the controller does not have."""
-
 Made = Callable[[Scene, Answer], tuple[str | None, FrozenMap | None]]
-"""Incarnation and attributes that the answer to an applied step tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedKind:
+    """One kind's part of the simulated cluster."""
+
+    reads: SimulatedReads
+    handlers: Mapping[str, Handler] = EMPTY
+    """API -> what the controller does with its requests."""
+    checks: Mapping[str, Check] = EMPTY
+    """API without a dry run -> what stands in for it."""
+    made: Mapping[str, Made] = EMPTY
+    """API -> incarnation and attributes that the answer to an applied step tells."""

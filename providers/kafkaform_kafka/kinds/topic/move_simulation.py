@@ -9,11 +9,8 @@ from typing import Any
 from kafkaform.core.change import Outcome, OutcomeStatus, Step
 from kafkaform.core.resource import Fault, FaultClass
 
-from ...kinds.topic import resource_type as topics
-from ...kinds.topic.placement import MoveTicket, parse_ticket
-from ...kinds.topic.throttles import Place
 from ...protocol import faults
-from ..engine.controller import (
+from ...simulation.controller import (
     Answer,
     Call,
     Handler,
@@ -24,12 +21,11 @@ from ..engine.controller import (
     batch,
     require,
 )
-from ..engine.kind import Check, Scene
-from ..engine.rights import CLUSTER
-from ..engine.world import World
-from .config_kinds import Configs
-from .config_kinds import key as config_key
-from .topics import Topic, Topics, key
+from ...simulation.rights import CLUSTER
+from ...simulation.simulated_kind import Check, Scene
+from . import resource_type as topics
+from .placement import MoveTicket, parse_ticket
+from .simulation import Topic, Topics, key
 
 API = "AlterPartitionReassignments"
 LISTING = "ListPartitionReassignments"
@@ -126,13 +122,6 @@ def cancelled(text: str, found: Topics) -> Mapping[str, Any] | None:
     pairs = zip(topic.assignment, topic.target, strict=True)
     moving = [str(number) for number, (here, there) in enumerate(pairs) if here != there]
     return {"name": topic.name, "replicas": dict.fromkeys(moving)}
-
-
-def throttle_at(world: World, place: Place) -> Mapping[str, str]:
-    """The throttle keys that are set there."""
-    where = key(place.name) if place.resource == "topic" else config_key("broker", place.name)
-    held = world.get(where) or Configs()
-    return {name: held.config[name] for name in place.keys if held.config.get(name)}
 
 
 HANDLERS: Mapping[str, Handler] = {API: reassign}

@@ -13,13 +13,16 @@ from typing import Any
 
 from kafkaform.core.dataclass import dataclass
 
-from ...protocol.broker_rules import MAX_RECORDS
-from .mutation_quota import Charge
+from ..protocol.broker_rules import MAX_RECORDS
 from .rights import User
 from .world import Changes, Key, World
 
 Item = Mapping[str, Any]
 """One step's payload, as the resource types make them."""
+
+Charge = Callable[[int], float]
+"""Mutations of one item -> 0, or seconds to wait: then nothing was spent and the item must be
+refused."""
 
 
 @dataclass(frozen=True, slots=True)

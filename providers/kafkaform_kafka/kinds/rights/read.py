@@ -19,12 +19,12 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 
-from ..cluster.context import Context
-from ..cluster.exchange import attempt
-from ..kinds.acl.resource_type import CLUSTER
-from ..protocol import keys, rights
-from ..wire.cluster import ClusterRow, describe_cluster
-from ..wire.topics import list_topics
+from ...cluster.context import Context
+from ...cluster.exchange import attempt
+from ...protocol import keys, rights
+from ...wire.cluster import ClusterRow, describe_cluster
+from ...wire.topics import list_topics
+from ..acl.resource_type import CLUSTER
 
 
 def sweep_rights(context: Context, depth: Depth) -> Sweep:

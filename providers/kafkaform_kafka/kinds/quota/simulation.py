@@ -17,12 +17,10 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
-from ...kinds.quota import resource_type as quotas
 from ...protocol import faults
-from ..engine.controller import (
+from ...simulation.controller import (
     Answer,
     Call,
-    Handler,
     Item,
     Refusal,
     Result,
@@ -30,9 +28,10 @@ from ..engine.controller import (
     batch,
     require,
 )
-from ..engine.kind import Kind, Scene
-from ..engine.rights import CLUSTER
-from ..engine.world import Key
+from ...simulation.rights import CLUSTER
+from ...simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from ...simulation.world import Key
+from . import resource_type as quotas
 
 _ALTER, _DESCRIBE = "AlterClientQuotas", "DescribeClientQuotas"
 
@@ -108,5 +107,7 @@ def _decimal(value: Value) -> Decimal:
     return Decimal(str(value))
 
 
-HANDLERS: Mapping[str, Handler] = {_ALTER: alter_quotas}
-KINDS: Mapping[str, Kind] = {quotas.KIND: Kind(_DESCRIBE, _DESCRIBE, _DESCRIBE, _sweep, _read)}
+SIMULATED = SimulatedKind(
+    reads=SimulatedReads(_DESCRIBE, _DESCRIBE, _DESCRIBE, _sweep, _read),
+    handlers={_ALTER: alter_quotas},
+)

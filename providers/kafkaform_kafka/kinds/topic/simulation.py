@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from kafkaform.core.change import Step
@@ -22,16 +23,12 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import EMPTY, FrozenMap
 
-from ...kinds.topic import configs
-from ...kinds.topic import resource_type as topics
-from ...kinds.topic.placement import move_ticket
 from ...protocol import broker_rules, faults
 from ...protocol.broker_rules import MAX_RECORDS
 from ...protocol.config_values import config_map
-from ..engine.controller import (
+from ...simulation.controller import (
     Answer,
     Call,
-    Handler,
     Item,
     Refusal,
     Result,
@@ -40,9 +37,12 @@ from ..engine.controller import (
     require,
     whole,
 )
-from ..engine.kind import Kind, Scene
-from ..engine.rights import CLUSTER, User
-from ..engine.world import Key
+from ...simulation.rights import CLUSTER, User
+from ...simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from ...simulation.world import Key
+from . import configs
+from . import resource_type as topics
+from .placement import move_ticket
 
 INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
@@ -383,14 +383,15 @@ def _recreated(name: str) -> Fault:
     )
 
 
-HANDLERS: Mapping[str, Handler] = {
-    "CreateTopics": create_topics,
-    "CreatePartitions": create_partitions,
-    "DeleteTopics": delete_topics,
-}
-KINDS: Mapping[str, Kind] = {
-    topics.KIND: Kind("ListTopics", "DescribeTopics", "Metadata", _sweep_topics, _read_topic),
-    configs.KIND: Kind("ListTopics", "DescribeTopics", "Metadata", _sweep_configs, _read_configs),
-}
-CHECKS = {"DeleteTopics": _check_delete}
-MADE = {"CreateTopics": _made}
+_reads = partial(SimulatedReads, "ListTopics", "DescribeTopics", "Metadata")
+TOPIC = SimulatedKind(
+    reads=_reads(_sweep_topics, _read_topic),
+    handlers={
+        "CreateTopics": create_topics,
+        "CreatePartitions": create_partitions,
+        "DeleteTopics": delete_topics,
+    },
+    checks={"DeleteTopics": _check_delete},
+    made={"CreateTopics": _made},
+)
+TOPIC_CONFIG = SimulatedKind(_reads(_sweep_configs, _read_configs))

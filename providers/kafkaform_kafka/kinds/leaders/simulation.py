@@ -3,7 +3,7 @@ that is down leads nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from kafkaform.core.change import Step
 from kafkaform.core.dataclass import replace
@@ -22,13 +22,10 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 
-from ...kinds.leaders import resource_type as leaders
-from ...kinds.topic import resource_type as topics
 from ...protocol import faults
-from ..engine.controller import (
+from ...simulation.controller import (
     Answer,
     Call,
-    Handler,
     Item,
     Refusal,
     Result,
@@ -36,9 +33,11 @@ from ..engine.controller import (
     batch,
     require,
 )
-from ..engine.kind import Check, Kind, Scene
-from ..engine.rights import CLUSTER
-from .topics import Topic, key
+from ...simulation.rights import CLUSTER
+from ...simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from ..topic import resource_type as topics
+from ..topic.simulation import Topic, key
+from . import resource_type as leaders
 
 
 def elect(call: Call, items: Sequence[Item]) -> Result:
@@ -106,8 +105,8 @@ def _leader(topic: Topic, number: int, live: Sequence[int]) -> int:
     return next((broker for broker in choices if broker in live), -1)
 
 
-HANDLERS: Mapping[str, Handler] = {leaders.API: elect}
-CHECKS: Mapping[str, Check] = {leaders.API: _checked}
-KINDS: Mapping[str, Kind] = {
-    leaders.KIND: Kind("ListTopics", "DescribeTopics", "Metadata", _sweep, _read)
-}
+SIMULATED = SimulatedKind(
+    reads=SimulatedReads("ListTopics", "DescribeTopics", "Metadata", _sweep, _read),
+    handlers={leaders.API: elect},
+    checks={leaders.API: _checked},
+)

@@ -11,13 +11,10 @@ from decimal import Decimal
 from kafkaform.core.dataclass import dataclass, field
 from kafkaform.core.value import EMPTY
 
-from ...kinds.quota import resource_type as quotas
-from ...kinds.quota.levels import Found, Quotas, applying
-from .world import Changes, World
-
-Charge = Callable[[int], float]
-"""Mutations of one item -> 0, or seconds to wait: then nothing was spent and the item must be
-refused."""
+from ...simulation.controller import Charge
+from ...simulation.world import Changes, World
+from . import resource_type as quotas
+from .levels import Found, Quotas, applying
 
 
 @dataclass(slots=True)

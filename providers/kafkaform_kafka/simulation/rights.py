@@ -6,9 +6,6 @@ from collections.abc import Iterable
 
 from kafkaform.core.dataclass import dataclass
 
-from ...authority.required_rights import Held
-from ...protocol.rights import OPERATIONS
-
 Right = tuple[str, str]
 """(operation, resource): `("Describe", "topic:orders")`, `("Create", "topic:app-*")` for a
 prefix, `("AlterConfigs", "topic:*")` for all, `("Create", "cluster")`."""
@@ -50,18 +47,6 @@ class User:
 def user(name: str, rights: Iterable[Right] = ()) -> User:
     """An ordinary user with these rights and no others."""
     return User(name, rights=frozenset(rights))
-
-
-def held(who: User, names: Iterable[str]) -> Held:
-    """What the cluster tells this user about itself and about the topics that he may see."""
-    every = OPERATIONS.values()
-    topics = {
-        name: frozenset(each for each in every if who.may_on_topic(each, name))
-        for name in names
-        if who.may_on_topic("Describe", name)
-    }
-    cluster = frozenset(each for each in every if who.may(each, CLUSTER))
-    return Held(cluster, topics, "Delete" in cluster)
 
 
 def _covers(pattern: str, resource: str) -> bool:

@@ -4,7 +4,7 @@ can ask whether a login would work; nothing that a session tells holds one."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from kafkaform.core.change import Step
 from kafkaform.core.dataclass import dataclass, field
@@ -21,12 +21,10 @@ from kafkaform.core.resource import (
     Sweep,
 )
 
-from ...kinds.user import resource_type as scram
 from ...protocol import faults, keys
-from ..engine.controller import (
+from ...simulation.controller import (
     Answer,
     Call,
-    Handler,
     Item,
     Refusal,
     Result,
@@ -34,9 +32,10 @@ from ..engine.controller import (
     batch,
     require,
 )
-from ..engine.kind import Check, Kind, Scene
-from ..engine.rights import CLUSTER
-from ..engine.world import Key
+from ...simulation.rights import CLUSTER
+from ...simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from ...simulation.world import Key
+from . import resource_type as scram
 
 _DESCRIBE = "DescribeUserScramCredentials"
 
@@ -112,6 +111,8 @@ def _check(scene: Scene, _: Step) -> Fault | None:
     return None if may else faults.fault_of(scram.API, 31, "")
 
 
-HANDLERS: Mapping[str, Handler] = {scram.API: alter_scram}
-KINDS: Mapping[str, Kind] = {scram.KIND: Kind(_DESCRIBE, _DESCRIBE, _DESCRIBE, _sweep, _read)}
-CHECKS: Mapping[str, Check] = {scram.API: _check}
+SIMULATED = SimulatedKind(
+    reads=SimulatedReads(_DESCRIBE, _DESCRIBE, _DESCRIBE, _sweep, _read),
+    handlers={scram.API: alter_scram},
+    checks={scram.API: _check},
+)

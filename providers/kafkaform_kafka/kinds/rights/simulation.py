@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from kafkaform.core.resource import (
     Absent,
@@ -16,11 +16,11 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.value import FrozenMap
 
-from ...kinds.acl import resource_type as acls
-from ...kinds.topic import resource_type as topics
 from ...protocol import keys, rights
-from ..engine.kind import Kind, Scene
-from ..engine.rights import CLUSTER
+from ...simulation.rights import CLUSTER
+from ...simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from ..acl import resource_type as acls
+from ..topic import resource_type as topics
 
 
 def _sweep(scene: Scene, depth: Depth) -> Sweep:
@@ -53,6 +53,4 @@ def _read(scene: Scene, identity: Identity) -> Reading:
     return next(found, Absent(identity))
 
 
-KINDS: Mapping[str, Kind] = {
-    rights.KIND: Kind("ListTopics", "DescribeTopics", "Metadata", _sweep, _read)
-}
+SIMULATED = SimulatedKind(SimulatedReads("ListTopics", "DescribeTopics", "Metadata", _sweep, _read))
