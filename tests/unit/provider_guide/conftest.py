@@ -14,7 +14,7 @@ import pytest
 from kafkaform.cli.app import run
 from kafkaform_textstore.server import Item, Server, Store, User
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "provider"
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "provider"
 ADMIN, READER = User("admin"), User("reader", "public/")
 
 
