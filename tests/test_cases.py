@@ -50,7 +50,7 @@ from kafkaform_kafka.kinds.user.simulation import Credential
 from kafkaform_kafka.memory import MemoryProvider, SimulatedClock, SimulatedCluster, Topic, refused
 from kafkaform_kafka.protocol.config_values import config_map
 
-from .model.store import Fate, MemoryBackend, MemorySink
+from .kit.simulated.memory_store import Fate, MemoryBackend, MemorySink
 
 LOGIN_READS = "DescribeUserScramCredentials"
 FOLDER = Path(__file__).parent / "cases"
