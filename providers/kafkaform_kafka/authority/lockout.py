@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kafkaform.core.change import Action, Block, BlockKind, Change
-from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.resource import Facts, Identity
 
 from ..kinds.acl import resource_type as acls
@@ -68,8 +70,7 @@ UNPROVEN_ACCESS = "unproven-access"
 """Accepts what cannot be proven to be harmless."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """What the changes have made and deleted at some time while the plan runs."""
 
     made: Mapping[Identity, Acl]

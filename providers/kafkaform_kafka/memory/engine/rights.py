@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 from ...authority.required_rights import Held
 from ...protocol.rights import OPERATIONS
@@ -22,8 +22,7 @@ _IMPLIED_BY = {
 """Operation -> the operations that allow it too (Kafka's AclAuthorizer rules)."""
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(Struct, frozen=True):
     """root: a super user, whom no missing right stops."""
 
     name: str
