@@ -50,7 +50,7 @@ from kafkaform_kafka.memory.kinds.scram import Credential
 from kafkaform_kafka.memory.kinds.topics import key, placed
 from kafkaform_kafka.protocol.config_values import config_map
 
-from .model.store import Fate, MemoryBackend, MemorySink
+from .kit.simulated.memory_store import Fate, MemoryBackend, MemorySink
 
 LOGIN_READS = "DescribeUserScramCredentials"
 FOLDER = Path(__file__).parent / "cases"

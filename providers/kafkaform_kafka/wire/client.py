@@ -2,7 +2,8 @@
 
 Uses `KafkaAdminClient._manager` (run, get_connection, least_loaded_node, wait_for, _net.sleep):
 the public methods route to a "controller" that KRaft does not have, repeat writes on their own, and
-hide error codes. Its connections are in `pool`. `tests/kafka/test_wire.py` holds this contract.
+hide error codes. Its connections are in `pool`. `tests/cluster/kafka/test_wire.py` holds this
+contract.
 """
 
 from __future__ import annotations
