@@ -19,7 +19,7 @@ from .hidden import hidden
 from .nodes import Attribute, Block, Body, Expression, File, Lit, Template
 from .scan import scan
 from .source import Source
-from .stamps import Shape, Stamp, Stencil
+from .stamps import Shape, Stamp, Stencil, stamp_block
 from .stamps import shape as shape_of
 from .tokens import TRIVIA, Frame, Scan, Token
 
