@@ -234,7 +234,7 @@ def _swap(node: Any, slots: Mapping[tuple[int, int], int], swapped: set[int]) ->
     if not isinstance(node, Node):
         return node
     kept = "key" if isinstance(node, ObjectItem | Index) else ""
-    parts = [(name, getattr(node, name)) for name in node.__match_args__]
+    parts = [(name, getattr(node, name)) for name in node.__struct_fields__]
     values = [part if name == kept else _swap(part, slots, swapped) for name, part in parts]
     same = all(new is old for new, (_, old) in zip(values, parts, strict=True))
     return node if same else type(node)(*values)

@@ -64,7 +64,7 @@ class Entry(Struct, frozen=True):
     commit: str | None = None
 
 
-_NAMES = Entry.__match_args__
+_NAMES = Entry.__struct_fields__
 
 
 def span(text: str) -> timedelta:

@@ -122,9 +122,9 @@ def read(text: str) -> Register:
                 f"the register has format {data['format']}; this kafkaform reads up to {FORMAT}",
                 "Use the version of kafkaform that took the snapshot, or a later one.",
             )
-        if missing := [name for name in Register.__match_args__ if name not in data]:
+        if missing := [name for name in Register.__struct_fields__ if name not in data]:
             raise Misfit(f"lacks {', '.join(missing)}")
-        return from_data(Register, FrozenMap({n: data[n] for n in Register.__match_args__}))
+        return from_data(Register, FrozenMap({n: data[n] for n in Register.__struct_fields__}))
     except Misfit as error:
         raise StorageError(
             f"the register cannot be used: {error}",

@@ -110,7 +110,7 @@ def publish(objects: Objects, manifest: Manifest, inputs: Iterable[str]) -> None
 
 
 def encode(manifest: Manifest) -> bytes:
-    members = {name: getattr(manifest, name) for name in Manifest.__match_args__}
+    members = {name: getattr(manifest, name) for name in Manifest.__struct_fields__}
     members["tables"] = {
         name: {"version": w.version, "rows": w.rows, "seconds": w.seconds}
         for name, w in manifest.tables.items()

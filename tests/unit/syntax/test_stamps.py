@@ -28,7 +28,7 @@ def told(node: object) -> Iterator[object]:
         yield type(node).__name__.replace("Stamped", "Block")
         yield str(node.range), node.excerpt, node.start, node.end
         kind = Block if isinstance(node, Block) else type(node)
-        for name in kind.__match_args__[3:]:
+        for name in kind.__struct_fields__[3:]:
             yield from told(getattr(node, name))
         if isinstance(node, Block):
             yield str(node.header_range), str(node.type_range)
