@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from msgspec import Struct
+
 from ..core.change import Action, Change
 from ..core.clock import Clock
-from ..core.dataclass import dataclass
 from ..core.progress import Progress, Report
 from ..core.resource import Absent, Facts, Failed, Identity, Observed, Reading
 from ..plan.diff import flatten
@@ -31,8 +32,7 @@ controller if it was that one."""
 WRITES = (Action.CREATE, Action.UPDATE, Action.DELETE)
 
 
-@dataclass(frozen=True, slots=True)
-class Invisible:
+class Invisible(Struct, frozen=True):
     """Applied, but this broker did not show it at the deadline. why: it could not be asked."""
 
     address: str
@@ -40,8 +40,7 @@ class Invisible:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Asker:
+class _Asker(Struct, frozen=True):
     """What each look needs. incarnations: of the objects that were created."""
 
     session: Session

@@ -5,37 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from msgspec import Struct, field
+
 from .address import Address
-from .dataclass import dataclass, field
 from .diagnostics import Diagnostics, Range
 from .value import EMPTY, FrozenMap, Value
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Identity:
+class Identity(Struct, frozen=True, order=True):
     """One real object. instance: provider instance (`kafka` or `kafka.eu`); kind: resource type
     (`kafka_topic`); key: the provider's text for its identity (a topic's name)."""
 
     instance: str
     kind: str
     key: str
-    _hash: int = field(default=0, init=False, repr=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key} ({self.instance})"
-
-    def __hash__(self) -> int:
-        """Computed once: a plan looks everything up by its identity, many times."""
-        if not self._hash:
-            object.__setattr__(self, "_hash", hash((self.instance, self.kind, self.key)))
-        return self._hash
 
 
 # ── declared ────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Lifecycle:
+class Lifecycle(Struct, frozen=True):
     """prevent_destroy: None = not said; ignore_changes: globs over paths such as
     `config["retention.*"]` written `config.retention.*`, or ("*",) for all;
     ignore_changes_except: the same the other way round, None = not said."""
@@ -46,8 +38,7 @@ class Lifecycle:
     ignore_changes_except: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """One object that the configuration declares; attributes fit the type's schema, with
     None for what was left out. secret_version: text that decides when a secret is sent."""
 
@@ -62,8 +53,7 @@ class Declared:
     secret_version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(Struct, frozen=True):
     """A `removed` block: `source` and all its instances leave the state; with destroy the
     object is deleted once no owner is left."""
 
@@ -72,8 +62,7 @@ class Removed:
     range: Range
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Struct, frozen=True):
     """A `moved` block: rows owned by `source` are owned by `target` from now on."""
 
     source: Address
@@ -81,8 +70,7 @@ class Moved:
     range: Range
 
 
-@dataclass(frozen=True, slots=True)
-class Import:
+class Import(Struct, frozen=True):
     """An `import` block: the live object with this provider id becomes `target`'s."""
 
     target: Address
@@ -90,8 +78,7 @@ class Import:
     range: Range
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderConfig:
+class ProviderConfig(Struct, frozen=True):
     """One `provider` block. name: `kafka`; instance: `kafka` or `kafka.ALIAS`."""
 
     name: str
@@ -100,8 +87,7 @@ class ProviderConfig:
     range: Range
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """deferred: the value refers to a computed attribute and is evaluated after the apply."""
 
     name: str
@@ -110,8 +96,7 @@ class Output:
     deferred: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Desired:
+class Desired(Struct, frozen=True):
     """All that a configuration says. digest: over the files and variables that made it (never
     over secret values); settles: evaluated again with what the server sets, it may say more
     (outputs, postconditions, checks)."""
@@ -140,8 +125,7 @@ class FaultClass(StrEnum):
     CONVERGED = "converged"  # the object may already be as asked: read, then decide
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """code: the protocol's name (`INVALID_PARTITIONS`); where: broker and API; retry_after:
     seconds that the broker asks to wait."""
 
@@ -153,8 +137,7 @@ class Fault:
     retry_after: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(Struct, frozen=True):
     """attributes: canonical, in the schema's shape, only what the object itself owns (a topic's
     own overrides, not inherited values); fallbacks: path ("config.retention.ms") -> the value
     that takes effect if that path is removed; moving: the target attributes while a move runs;
@@ -171,8 +154,7 @@ class Observed:
     foreign: frozenset[tuple[str, ...]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(Struct, frozen=True):
     """Proven: a read that could have seen the object did not. others: what others have set on it,
     if there is anything: that alone makes no object, unless it is what somebody declares."""
 
@@ -180,16 +162,14 @@ class Absent:
     others: Observed | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
+class Hidden(Struct, frozen=True):
     """We may not see whether it is there; right: what is missing (`Describe on Topic orders`)."""
 
     identity: Identity
     right: str
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """The read failed, so nothing is known."""
 
     identity: Identity
@@ -210,14 +190,12 @@ class CoverageKind(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     kind: CoverageKind
     fault: Fault | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Struct, frozen=True):
     """All objects of a kind that one listing showed, and how far that listing can be trusted.
     whole: the items are as `read` would show them, so that nobody needs to read them again."""
 
@@ -228,8 +206,7 @@ class Sweep:
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What a session knows of its cluster. scope_id: for Kafka the cluster id; nodes: live
     brokers; principal: whom we act as, if it can be known; values: further facts, JSON-able,
     shown and recorded in the plan (defaults, limits, versions, settings of the provider)."""
@@ -240,8 +217,7 @@ class Facts:
     values: FrozenMap = EMPTY
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceWorld:
+class InstanceWorld(Struct, frozen=True):
     """What was read through one provider instance: `readings` holds every declared or recorded
     object, `sweeps` each kind that was listed."""
 
@@ -261,8 +237,7 @@ THROTTLE = "throttle"
 """The action of what a move was given for its time, and what must be removed after it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(Struct, frozen=True):
     """An intent without a terminal outcome. target: the attributes it would have made;
     time: seconds since the epoch when the intent became durable.
 

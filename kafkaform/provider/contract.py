@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from msgspec import Struct
+
 from ..core.change import Batch, Change, Impact, Outcome, Review, Step, Verdict
-from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostic, Diagnostics
 from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep
 from ..core.schema import ObjectSchema
@@ -21,8 +22,7 @@ Secrets = Mapping[str, Secret]
 """str(SecretRef) -> the secret; lives only between approval and the last request."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceType:
+class ResourceType(Struct, frozen=True):
     """One kind of object, as data and pure functions.
 
     key(attributes): the identity's key. Raises ValueError if the attributes cannot name one.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from kafkaform.core.change import Change, Review
-from kafkaform.core.dataclass import dataclass
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.resource import Depth, Facts, Sweep
 from kafkaform.core.schema import ObjectSchema
@@ -18,8 +19,7 @@ from .kinds.kind import Kind, KindRights
 from .resource_kinds import KINDS
 
 
-@dataclass(frozen=True, slots=True)
-class KafkaProvider:
+class KafkaProvider(Struct, frozen=True):
     """See `kafkaform.provider.contract.Provider`; `make_provider` makes one."""
 
     kinds: tuple[Kind, ...]

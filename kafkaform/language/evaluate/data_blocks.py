@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.errors import KafkaformError, OtherCluster
 from ...core.resource import ProviderConfig
 from ...core.schema import META_BLOCKS, ObjectSchema
@@ -29,16 +30,14 @@ Query = Callable[[ProviderConfig, str, FrozenMap], Value]
 Raises KafkaformError."""
 
 
-@dataclass(frozen=True, slots=True)
-class DataInfo:
+class DataInfo(Struct, frozen=True):
     """What the language knows of a data source. provider: the name of its provider."""
 
     schema: ObjectSchema
     provider: str
 
 
-@dataclass(frozen=True, slots=True)
-class DataPlan:
+class DataPlan(Struct, frozen=True):
     """A compiled data block; evaluate it once per instance."""
 
     block: ResourceBlock

@@ -6,14 +6,14 @@ objects of one: a plan that adopts it through the one destroys it through the ot
 
 from __future__ import annotations
 
-from ...core.dataclass import dataclass, field
+from msgspec import Struct, field
+
 from ...core.errors import ConfigurationError, OtherCluster
 from ...core.resource import ProviderConfig
 from ...provider.contract import Session
 
 
-@dataclass(frozen=True, slots=True)
-class Clusters:
+class Clusters(Struct, frozen=True):
     """The provider instances of one configuration that were opened. known: by instance, its block
     and the scope id that answered."""
 

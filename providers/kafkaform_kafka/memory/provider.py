@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
+from msgspec import Struct
+
 from kafkaform.core.change import Change, Review
-from kafkaform.core.dataclass import dataclass
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Depth, Facts, Sweep
@@ -21,8 +22,7 @@ from .cluster import SimulatedCluster
 from .session import MemorySession
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryProvider:
+class MemoryProvider(Struct, frozen=True):
     """Opens sessions of one cluster as one of its users, for any provider instance. Types,
     settings and review are the Kafka provider's own."""
 

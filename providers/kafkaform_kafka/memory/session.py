@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import (
     Action,
     Batch,
@@ -17,7 +19,6 @@ from kafkaform.core.change import (
     Step,
     Verdict,
 )
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import (
     Coverage,
     CoverageKind,

@@ -23,10 +23,10 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 from kafka.protocol.metadata import MetadataRequest
+from msgspec.structs import replace
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import probe
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Absent, Depth, FaultClass, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.connection.clients import native_config

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from inspect import isfunction
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.change import Batch, Evidence, Outcome, OutcomeStatus, Verdict
 from kafkaform.core.errors import KafkaformError

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from kafkaform.core.dataclass import replace
 from kafkaform.provider.conformance import CHECKS, Check, fitting
 from kafkaform.provider.workbench import Violation
 

@@ -223,10 +223,8 @@ def _ticket(box: Box) -> str | None:
 # ── the session ─────────────────────────────────────────────────────────────────────────
 
 
-class BoxProvider(MemoryProvider):
+class BoxProvider(MemoryProvider, frozen=True):
     """The Kafka provider over a simulated cluster, with boxes."""
-
-    __slots__ = ()
 
     @property
     def types(self) -> Mapping[str, ResourceType]:

@@ -4,10 +4,10 @@ step that owes it: a record that merely claims a throttle removes nothing."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.apply.owed import NEVER_SENT, UNFOUNDED
 from kafkaform.audit.event import Kind, Record

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Evidence, Verdict
-from kafkaform.core.dataclass import replace
 from kafkaform.plan.model import Plan
 from kafkaform.render.jsonplan import evidence
 from kafkaform.render.lines import change_lines, evidence_text

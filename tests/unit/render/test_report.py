@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Action, Outcome, OutcomeStatus
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.render.report import APPLIED_LIMIT, apply_report, apply_summary
 

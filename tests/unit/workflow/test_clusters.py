@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.cli.options.connection import Kept
-from kafkaform.core.dataclass import replace
 from kafkaform.core.diagnostics import Range
 from kafkaform.core.errors import ConfigurationError, OtherCluster, PlanRefused, exit_code
 from kafkaform.core.resource import ProviderConfig

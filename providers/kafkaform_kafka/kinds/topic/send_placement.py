@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Outcome, OutcomeStatus, Step
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Fault, FaultClass
 
 from ...cluster.brokers import live_nodes
