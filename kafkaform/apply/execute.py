@@ -13,9 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from ..core.change import Action, Batch, Change, Outcome, OutcomeStatus, Step
 from ..core.clock import Clock
-from ..core.dataclass import dataclass, field, replace
 from ..core.errors import KafkaformError, Locked, StorageError
 from ..core.progress import Progress
 from ..core.progress import Report as ReportTo
@@ -35,8 +37,7 @@ from .stop import Stop
 from .waiting import say_unclear
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """Everything that an apply works with. lease: the lock that it holds; done: steps that a
     resumed run has applied; again: how a user goes on with it."""
 

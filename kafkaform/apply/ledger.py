@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
 from ..audit.event import (
     Kind,
     Record,
@@ -23,7 +25,6 @@ from ..audit.event import (
 )
 from ..audit.journal import Journal
 from ..core.change import Action, Change, Evidence, Repeat, Request, Step
-from ..core.dataclass import dataclass
 from ..core.errors import StorageError
 from ..core.head import Head
 from ..core.resource import SETTING, TASK, Identity
@@ -57,8 +58,7 @@ def bookkeeping(change: Change) -> Step:
     )
 
 
-@dataclass(slots=True)
-class Ledger:
+class Ledger(Struct):
     """State and log of one run, in step. version: of the state as it is stored now; obligations:
     those that are open now."""
 

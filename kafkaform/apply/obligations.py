@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from ..audit.event import Record
 from ..core.change import Outcome, OutcomeStatus
-from ..core.dataclass import replace
 from ..core.resource import SETTING
 from ..plan.model import Plan
 from ..provider.contract import Session

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from ..audit.event import Glance, Kind, Record
 from ..audit.index import Seen, identity_of
 from ..core.change import Outcome, OutcomeStatus
-from ..core.dataclass import dataclass, field, replace
 from ..core.errors import StorageError
 from ..core.resource import SETTING, Fault, FaultClass, Pending
 from ..plan.approval import RULE, approval, seal
@@ -26,8 +28,7 @@ NEVER_SENT = "it was never set; the next apply records that"
 UNFOUNDED = "no approved plan in this log has set it, so it is left alone"
 
 
-@dataclass(frozen=True, slots=True)
-class Owed:
+class Owed(Struct, frozen=True):
     """open: those that may be acted on; never_sent: without an intent, so that nothing was set;
     unfounded: those that no approved step explains."""
 
@@ -36,8 +37,7 @@ class Owed:
     unfounded: tuple[Record, ...] = ()
 
 
-@dataclass(slots=True)
-class _Grounds:
+class _Grounds(Struct):
     """What the log has of one run. intents: step id -> its last one."""
 
     plan: Record | None = None

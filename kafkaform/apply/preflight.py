@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from ..core.change import Batch, Step, Verdict
 from ..core.clock import Clock
-from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.errors import DryRunRefused
 from ..core.progress import Message, Progress, Report

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..audit.event import Record, seconds
 from ..audit.index import Index, of_run
 from ..core.change import Outcome, OutcomeStatus, Repeat
 from ..core.clock import Clock
-from ..core.dataclass import dataclass, replace
 from ..core.progress import Message
 from ..core.progress import Report as ReportTo
 from ..core.resource import Declared, Fault, FaultClass, Identity, Observed, Reading
@@ -41,8 +43,7 @@ SUPERSEDED = "SUPERSEDED"
 """The code of what nobody needs to know any more: something else is sent instead, or nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class World:
+class World(Struct, frozen=True):
     """What recovery may look at. declared: what the configuration wants today; resumed: ids of
     the runs whose approval is being applied again, which sends all that they have not done."""
 
@@ -54,8 +55,7 @@ class World:
     resumed: Collection[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovered(Struct, frozen=True):
     """taken_in: outcomes that the state lacked; edits: of the state, that it lacked; released:
     what such an edit may have let go; closed: intents that now have an outcome; open: intents
     whose object could not be read; work: how everything stands that was started; runs: those that

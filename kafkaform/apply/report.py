@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from ..audit.event import Record
 from ..core.change import Change, Outcome, OutcomeStatus, Step
-from ..core.dataclass import dataclass
 from ..core.errors import (
     AppliedInPart,
     Interrupted,
@@ -28,8 +29,7 @@ WorkKey = tuple[str, str | None]
 """Provider instance, ticket."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """One step and how it ended. attempt counts from 1; duration_ms: from send to answer."""
 
     change: Change
@@ -44,8 +44,7 @@ class Result:
         return self.step.identity.instance, self.outcome.ticket
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """Long work by the record of its obligation, and how it stands now: applied, started (it
     runs), failed, or unknown."""
 
@@ -69,8 +68,7 @@ def work_key(obligation: Record) -> WorkKey:
     return obligation.body["instance"], obligation.body["ticket"]
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """results: the last one of each step, in order; stopped: why the run ended early; work: of
     earlier runs that ended while this one was busy."""
 

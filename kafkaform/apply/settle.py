@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
+from msgspec.structs import replace
+
 from ..core.change import Action, Outcome, OutcomeStatus, Step
 from ..core.clock import Clock
-from ..core.dataclass import replace
 from ..core.progress import Report, silent
 from ..core.resource import Absent, Facts, Failed, Fault, FaultClass, Identity, Observed, Reading
 from ..provider.contract import ResourceType, Session

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from msgspec import Struct
+
 from ..core.change import Action, Change
 from ..core.clock import Clock
-from ..core.dataclass import dataclass
 from ..core.progress import Progress, Report
 from ..core.resource import Absent, Facts, Failed, Identity, Observed, Reading
 from ..core.words import NEUTRAL
@@ -32,8 +33,7 @@ what it led."""
 WRITES = (Action.CREATE, Action.UPDATE, Action.DELETE)
 
 
-@dataclass(frozen=True, slots=True)
-class Invisible:
+class Invisible(Struct, frozen=True):
     """Applied, but this node did not show it at the deadline. why: it could not be asked; noun:
     what a node is called."""
 
@@ -43,8 +43,7 @@ class Invisible:
     noun: str = NEUTRAL.node
 
 
-@dataclass(frozen=True, slots=True)
-class _Asker:
+class _Asker(Struct, frozen=True):
     """What each look needs. incarnations: of the objects that were created."""
 
     session: Session

@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from msgspec import Struct
+
 from ..core import canonical
 from ..core.change import Outcome, PathChange, Verdict
-from ..core.dataclass import dataclass
 from ..core.errors import StorageError
 from ..core.redaction import clean
 from ..core.resource import Fault, Identity
@@ -43,8 +44,7 @@ KINDS = tuple(kind.value for kind in Kind)
 MEMBERS = frozenset({"seq", "time", "run", "actor", "kind", "body", "prev", "hash"})
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """seq: from 1, without gaps; time: RFC 3339, UTC, microseconds; run: id of the run; actor:
     who; prev: hash of the record before; hash: SHA-256 over all other members."""
 
@@ -137,8 +137,7 @@ UNUSABLE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """One attempt of one step, and under what it is made.
 
     adopts: the change takes over an object that was there; incarnation: after an outcome the

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from ..core.change import Action
-from ..core.dataclass import dataclass
 from ..core.resource import Identity
 
 MAKING = frozenset({Action.CREATE.value, Action.ADOPT.value, Action.IMPORT.value})
@@ -21,8 +22,7 @@ MOVED, PUSHED = "state mv", "state push"
 """Commands that edit a state."""
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Of which object a record proves that it is ours. incarnation: its id, None for kinds
     without one; scope_id: the system that has it."""
 

@@ -10,10 +10,11 @@ from contextlib import contextmanager, suppress
 from itertools import pairwise
 from typing import Any
 
+from msgspec import Struct, field
 from typer.core import TyperGroup
 
 from kafkaform_kafka.inspect.config_explanation import ENTITIES
-from kafkaform_kafka.inspect.configs import ENTITY_TYPES, KNOWN
+from kafkaform_kafka.inspect.configs import CONFIG_ENTITIES
 from kafkaform_kafka.inspect.source import Wanted
 from kafkaform_kafka.kinds.acl.resource_type import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
 from kafkaform_kafka.kinds.quota.resource_type import QUOTA_KEYS
@@ -21,7 +22,6 @@ from kafkaform_kafka.kinds.user.resource_type import MECHANISMS
 from kafkaform_kafka.protocol.broker_keys import Mode, broker_keys
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
 
-from ..core.dataclass import dataclass, field
 from ..core.errors import KafkaformError
 from ..core.value import FrozenMap
 from .command_tree import commands
@@ -68,7 +68,7 @@ VALUES: Mapping[str, str] = {
 """Flag -> what its value names; `--name` names what its command is about."""
 
 WORDS: Mapping[str, Iterable[str]] = {
-    "--entity-type": tuple(ENTITY_TYPES),
+    "--entity-type": tuple(CONFIG_ENTITIES),
     "--operation": tuple(OPERATIONS),
     "--permission": tuple(PERMISSIONS),
     "--resource-type": tuple(RESOURCE_TYPES),
@@ -87,8 +87,7 @@ KEYS: Mapping[str, Callable[[], Iterable[str]]] = {
 """Entity of `alter` -> the configs that it takes."""
 
 
-@dataclass(slots=True)
-class Completer:
+class Completer(Struct):
     """known: what names were asked for, when, and the answer."""
 
     kept: Kept
@@ -153,7 +152,8 @@ class Completer:
         if path == ("explain", "config"):
             found: Sequence[str] = self._explained(words[2:])
         elif path == ("describe", "configs"):
-            found = tuple(KNOWN[kind]()) if (kind := _described("configs", words)) in KNOWN else ()
+            entity = CONFIG_ENTITIES.get(_described("configs", words))
+            found = tuple(entity.known()) if entity else ()
         else:
             found = self.names(OPERANDS.get(path, ""))
         return found or _flags(command)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from .dataclass import dataclass, field
+from msgspec import Struct, field
+
 from .diagnostics import Range
 from .resource import Fault, Identity
 from .value import EMPTY, FrozenMap, Value
@@ -56,8 +57,7 @@ class Repeat(StrEnum):
     NEVER = "never"  # changes hidden data, or starts a move
 
 
-@dataclass(frozen=True, slots=True)
-class PathChange:
+class PathChange(Struct, frozen=True):
     """One path before and after; None is "not set". effective: the value that takes effect
     where `after` is None, or `after` itself where nobody chose it; sensitive: values are not
     shown (and never secrets themselves)."""
@@ -69,8 +69,7 @@ class PathChange:
     sensitive: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """What steps must share to travel in one batch. name: the provider's API; part: 1 (creates,
     updates, tasks) or 2 (deletes); phase: order inside a part among the requests of one provider,
     low first; node: the node that must get it, None for any; gated: a step leaves only if all
@@ -87,8 +86,7 @@ class Request:
     ahead: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One request's share of one change.
 
     id: unique in the plan, `KIND/KEY#N` with the instance in front; payload: provider data,
@@ -132,8 +130,7 @@ class BlockKind(StrEnum):
         return self not in (BlockKind.PROTECTED, BlockKind.UNMANAGED)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """kind, why in one sentence, and what the user can do; waiver: what the user may accept so
     that it no longer blocks (`open-access` for --accept-open-access), if anything; asked: somebody
     asks for this very change, so that a run without it did not do all that it was asked for."""
@@ -151,8 +148,7 @@ class Block:
         return not self.kind.stops and (self.asked or self.kind is BlockKind.UNMANAGED)
 
 
-@dataclass(frozen=True, slots=True)
-class Impact:
+class Impact(Struct, frozen=True):
     """What a destructive change would destroy: figures by name, each an int or text
     (`bytes`, `offsets`, `groups`), and one sentence."""
 
@@ -160,8 +156,7 @@ class Impact:
     figures: FrozenMap = EMPTY
 
 
-@dataclass(frozen=True, slots=True)
-class Ownership:
+class Ownership(Struct, frozen=True):
     """The bookkeeping that a change leaves in the state row."""
 
     owners: tuple[str, ...] = ()
@@ -169,8 +164,7 @@ class Ownership:
     secret_version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One object from before to after.
 
     address: what the user wrote (or the recorded owner); before/after: whole canonical
@@ -233,8 +227,7 @@ class Change:
         return self.action is Action.DELETE or (self.released and bool(self.removed))
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Steps of one provider instance and one equal request that travel together."""
 
     id: str
@@ -251,8 +244,7 @@ class OutcomeStatus(StrEnum):
     SKIPPED = "skipped"  # never sent; made by the executor, not by a provider
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """One step's result. incarnation and attributes: what the system said it made, if it did;
     note: how far long work is, in words."""
 
@@ -265,8 +257,7 @@ class Outcome:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """A dry run's answer for one step; fault: why it was refused (None = passed)."""
 
     step: str
@@ -274,8 +265,7 @@ class Verdict:
     fault: Fault | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(Struct, frozen=True):
     """A provider's judgement of all changes of one instance together. blocks: what must not
     happen and why; unless: what must not happen unless the user accepts its waiver; notes: shown
     under the change; losses: see `Change`; warnings: shown once for the instance."""

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from ..core.canonical import digest
 from ..core.change import Change, Path
-from ..core.dataclass import replace
 from ..core.value import EMPTY, FrozenMap, Value
 from .codec import to_data
 from .diff import lay_over

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..core.change import BOOKKEEPING, Action, Block, BlockKind, Change, Review
-from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic, Severity, has_errors
 from ..core.errors import ConfigurationError, PlanRefused
 from ..core.resource import Desired, Facts, Identity, Output, Pending, World
@@ -31,8 +33,7 @@ NAMES_SHOWN = 10
 DESTRUCTIVE = (Action.DELETE,)
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """What a plan says about itself; shown, never approved. created: RFC 3339, UTC."""
 
     created: str

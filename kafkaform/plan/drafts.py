@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from ..core.change import Action, Block, BlockKind, Change, Ownership
-from ..core.dataclass import dataclass, field, replace
 from ..core.redaction import clean
 from ..core.resource import Facts, Failed, Hidden, Identity, Pending
 from ..core.value import FrozenMap
@@ -16,8 +18,7 @@ from .model import Options
 from .ownership import Claim
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """What a decision may look at besides the claim and the reading."""
 
     types: Mapping[str, ResourceType]

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from ..core.change import Action, Block, BlockKind, Change, Ownership, Path, PathChange
-from ..core.dataclass import replace
 from ..core.resource import (
     SETTING,
     TASK,

@@ -13,8 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..core.change import Batch, Change, Request, Step
-from ..core.dataclass import dataclass, replace
 from ..core.errors import ConfigurationError
 from .model import Plan, Wave
 from .select import by_address
@@ -124,8 +126,7 @@ def _rounds(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> dict[s
     return rounds
 
 
-@dataclass(frozen=True, slots=True)
-class _Gate:
+class _Gate(Struct, frozen=True):
     """All steps that gated steps wait for, as one: each pair by itself would be too many."""
 
     id: str

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..core.change import Change, Impact
 from ..core.clock import Clock
-from ..core.dataclass import dataclass, replace
 from ..core.progress import Progress, Report, silent
 from ..core.resource import (
     TASK,
@@ -192,8 +194,7 @@ def _live(item: Pending, world: World) -> Observed | None:
     return reading if isinstance(reading, Observed) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(Struct, frozen=True):
     """Further questions that a plan or a review asks while it is made."""
 
     sessions: Mapping[str, Session]

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from msgspec import Struct
+
 from ..core.change import Batch, Change, Impact, Outcome, Review, Step, Verdict
-from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostic, Diagnostics
 from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading, Sweep
 from ..core.schema import ObjectSchema
@@ -22,14 +23,14 @@ Secrets = Mapping[str, Secret]
 """str(SecretRef) -> the secret; lives only between approval and the last request."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceType:
+class ResourceType(Struct, frozen=True):
     """One kind of object, as data and pure functions.
 
     key(attributes): the identity's key. Raises ValueError if the attributes cannot name one.
     canonical(attributes, facts): one spelling for equal things (units, case, order of sets).
-    target(declared, observed, facts, keep): the whole object as it shall be: what was left out
-        takes the live value or the system's default; with `keep` live extras stay (adoption).
+    target(declared, observed, facts, keep): the whole object as it shall be, canonical, though
+        `declared` is spelled as in its block: what was left out takes the live value or the
+        system's default; with `keep` live extras stay (adoption).
     check(change, facts): faults of the change that need no system; errors block it.
     steps(change, facts): the requests that make it true, in order. Same inputs, same steps.
     import_key(id): the identity key that an import id names. Raises ValueError.

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
 
 Cells: TypeAlias = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """A table: rows of as many cells as the first one has."""
 
     rows: tuple[Cells, ...]
@@ -23,8 +22,7 @@ class Grid:
     """The columns that are set flush right."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prose:
+class Prose(Struct, frozen=True):
     """Sentences, which are broken into lines."""
 
     text: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from ..core.change import Action, Block, Change
-from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostic
 from ..core.resource import SETTING, TASK, Output
 from ..core.value import Value

@@ -7,8 +7,9 @@ What Terraform has no place for stands under `kafkaform`. The result is for
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from ..core.address import parse_address
 from ..core.change import Action, Change, Evidence, Ownership, Path, PathChange

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from ..core.change import Action, Change, Evidence, Ownership, PathChange
-from ..core.dataclass import dataclass
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
 from .parts import Piece, are_long, pieces
@@ -19,8 +20,7 @@ INLINE_LIMIT = 100
 Tree: TypeAlias = "dict[str, Tree | PathChange]"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """depth: 0 for the change itself, 1 for its attributes, and so on; symbol: `+ ~ - = . #`
     or a space; style: a name in `style.SGR`. The text is ready to be shown."""
 

@@ -15,9 +15,9 @@ from typing import TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from msgspec import Struct
 
 from ..core.change import Change
-from ..core.dataclass import dataclass
 from ..core.resource import Pending
 from ..core.words import NO_WORDS, Vocabulary, shared
 from ..plan.model import OutputChange, Plan, PlanInstance, Removal
@@ -124,8 +124,7 @@ class Shortened(Markup):
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """pieces: rendered one by one and only as far as there is room; head: of a table; more: noun
     for the tail; share: how much of the room that is left it may take."""
 
@@ -138,8 +137,7 @@ class Section:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Filled:
+class Filled(Struct, frozen=True):
     """What the template shows of a section; tail: how many pieces did not fit."""
 
     title: str

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
 from ..core.change import Action, Change, Outcome, OutcomeStatus
-from ..core.dataclass import dataclass
 from ..core.resource import FaultClass
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words
 from .style import Paint
@@ -16,8 +17,7 @@ APPLIED_LIMIT = 20
 SKIPPED_LIMIT = 10
 
 
-@dataclass(frozen=True, slots=True)
-class ResultRow:
+class ResultRow(Struct, frozen=True):
     """One change's result. status: the worst of its steps'; reason and advice: of the fault;
     takes_away: it counts as destroyed, whatever its action is; word: what people are told in place
     of the status."""
@@ -35,8 +35,7 @@ class ResultRow:
         return self.word or self.status.value
 
 
-@dataclass(frozen=True, slots=True)
-class ApplyReport:
+class ApplyReport(Struct, frozen=True):
     """rows: one a change; run: id of the run; next: the command to go on with, if any; blocked:
     how many changes of the plan were left out."""
 

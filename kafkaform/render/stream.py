@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+from msgspec import Struct
+
 from ..core.address import parse_address
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.clock import Clock
-from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostic, Diagnostics
 from ..core.progress import Event, Message, Progress
 from ..core.resource import Output
@@ -42,8 +43,7 @@ _ACTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """Writes events as lines without newline, with time, level and message."""
 
     clock: Clock

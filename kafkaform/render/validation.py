@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from msgspec import Struct
+
 from ..core.change import Change, Evidence, Verdict
-from ..core.dataclass import dataclass
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary
 from ..plan.model import Plan
 from .jsonplan import Data
@@ -18,8 +19,7 @@ WAITS = "waits for other changes, and is checked when its turn comes"
 _STRENGTH = tuple(Evidence)
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """One change that sends something. evidence: of its weakest step; None if one of its steps
     waits for others; fault: why the change was refused, or empty; how: the evidence in words."""
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from msgspec import Struct
+
 from ..core.change import Action, Change
-from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostics, has_errors
 from ..core.resource import SETTING, TASK, Pending
 from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmanaged
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """Objects by what happens to them. effective: all that an apply does something for; an
     adoption that also writes counts in change and in adopt; destroy: all that takes something
     away, releases included; removals: settings of earlier runs that go; blocked: all blocked, of
@@ -34,8 +34,7 @@ class Counts:
     removals: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """name: stable word (`delete`); title: for people; changes: in the order to read them."""
 
     name: str
@@ -43,8 +42,7 @@ class Group:
     changes: tuple[Change, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class KindRow:
+class KindRow(Struct, frozen=True):
     """One line of the summary table: how many objects of a kind, by column of `COLUMNS`."""
 
     instance: str
@@ -52,16 +50,14 @@ class KindRow:
     counts: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(Struct, frozen=True):
     """The objects of one kind that were changed outside."""
 
     kind: str
     changes: tuple[Change, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PlanView:
+class PlanView(Struct, frozen=True):
     """groups: blocked first, then deletes, then what loses something, then the rest, empty ones
     left out; drift and unmanaged: by kind; warnings: of instances, each once; partial: why the
     plan is not about everything; applicable: an apply has something to do and may do it; token:

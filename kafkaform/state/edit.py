@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from msgspec.structs import replace
+
 from ..core.address import Address, moved, parse_address
-from ..core.dataclass import replace
 from ..core.diagnostics import suggest
 from ..core.errors import UsageError
 from ..core.head import Head

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from .. import __version__
 from ..apply.execute import Run, execute
 from ..apply.freshness import refuse_if_stale, refuse_unproven_removals
@@ -29,7 +31,6 @@ from ..audit.event import (
     verify_body,
 )
 from ..core.change import Change, Outcome, OutcomeStatus, Verdict
-from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostics
 from ..core.errors import Blocked, Interrupted, KafkaformError, Locked, OtherSystem, PlanRefused
 from ..core.progress import Message

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from kafkaform_kafka.connection import java_properties as java
 
-from ..core.dataclass import dataclass, field
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
 from ..core.errors import ConfigurationError, UsageError
+from ..core.partial_repr import PartialRepr
 from ..core.redaction import remember
 from ..core.resource import ProviderConfig
 from ..provider.contract import Provider, Secrets, Session
@@ -23,20 +23,22 @@ from .properties_file import Property, parse
 
 KAFKA = "kafka"
 COMMAND_LINE = Range("command line", 1, 1, 1, 1)
+_NO_CLUSTER = "Add a kafka provider block, or give --bootstrap-server HOST:PORT."
 MAX_FILE_BYTES = 1 << 20
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\],]+):(\d{1,5})")
 _REFERENCE = re.compile(r"(env):([A-Za-z_]\w*)|(file):(.+)", re.ASCII | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionInputs:
+class ConnectionInputs(PartialRepr, frozen=True):
     """How a command was told to connect. Never shown: properties may hold passwords."""
+
+    _unshown = frozenset({"client_property", "inputs"})
 
     bootstrap_server: str | None = None
     command_config: Path | None = None
-    client_property: tuple[str, ...] = field(default=(), repr=False)
+    client_property: tuple[str, ...] = ()
     provider: str | None = None
-    inputs: Inputs = field(default=Inputs(), repr=False)
+    inputs: Inputs = Inputs()
 
     @property
     def direct(self) -> bool:
@@ -45,14 +47,15 @@ class ConnectionInputs:
         return named or bool(self.client_property)
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(PartialRepr, frozen=True):
     """One provider instance, and how to reach it. secrets: what references in the settings stand
     for; configuration: where the settings come from, None if the command line gives them."""
 
+    _unshown = frozenset({"secrets"})
+
     provider: Provider
     settings: ProviderConfig
-    secrets: Secrets = field(repr=False)
+    secrets: Secrets
     configuration: Configuration | None = None
 
     @property
@@ -92,22 +95,29 @@ def resolve_configured(inputs: ConnectionInputs) -> Connection:
 
 
 def _chosen(providers: Mapping[str, ProviderConfig], wanted: str | None) -> ProviderConfig:
-    listed = ", ".join(sorted(providers))
+    """The Kafka cluster that is meant: the commands that connect so know no other system."""
+    clusters = {name: block for name, block in providers.items() if block.name == KAFKA}
+    listed = ", ".join(sorted(clusters))
     if wanted is not None:
         if wanted not in providers:
             raise UsageError(
                 f"the configuration has no provider instance {wanted!r}",
-                suggest(wanted, providers) or f"There are: {listed or 'none'}.",
+                suggest(wanted, clusters) or f"There are: {listed or 'none'}.",
             )
-        return providers[wanted]
-    if len(providers) != 1:
+        if wanted not in clusters:
+            raise UsageError(
+                f"provider instance {wanted!r} is no Kafka cluster",
+                f"Choose one with --provider: {listed}." if clusters else _NO_CLUSTER,
+            )
+        return clusters[wanted]
+    if providers and not clusters:
+        raise UsageError("no provider instance of the configuration is Kafka", _NO_CLUSTER)
+    if len(clusters) != 1:
         raise UsageError(
-            f"the configuration has {len(providers)} provider instances",
-            f"Choose one with --provider: {listed}."
-            if providers
-            else "Add a provider block, or give --bootstrap-server HOST:PORT.",
+            f"the configuration has {len(clusters)} provider instances",
+            f"Choose one with --provider: {listed}." if clusters else _NO_CLUSTER,
         )
-    return next(iter(providers.values()))
+    return next(iter(clusters.values()))
 
 
 # ── the command line ────────────────────────────────────────────────────────────────────

@@ -9,8 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..core.address import Address
-from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic, Severity, suggest
 from ..core.errors import KafkaformError, UsageError
 from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Sweep
@@ -36,8 +38,7 @@ Thing = tuple[str, str, str]
 """Scope id, type and key: one real object, whichever provider instance leads to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """types: none means all; match: globs over keys, none means everything."""
 
     types: tuple[str, ...] = ()
@@ -47,8 +48,7 @@ class Wanted:
         return not self.match or any(fnmatchcase(identity.key, glob) for glob in self.match)
 
 
-@dataclass(frozen=True, slots=True)
-class Stock:
+class Stock(Struct, frozen=True):
     """found: objects without a block; declared: (address, import id) of those that have one;
     gaps: what may be missing, for people; failed: a listing did not answer."""
 

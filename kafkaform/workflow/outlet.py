@@ -18,7 +18,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, TextIO
 
-from ..core.dataclass import dataclass, field, replace
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..core.redaction import Known, clean, watching
 
@@ -41,8 +43,7 @@ class Unwritable(BaseException):
         return isinstance(self.error, BrokenPipeError)
 
 
-@dataclass(slots=True)
-class Fate:
+class Fate(Struct):
     """Of one stream. ends: a fault ends the command; lost: the first fault."""
 
     ends: bool = False
@@ -122,8 +123,7 @@ def _noted(stream: Any, fate: Fate) -> Iterator[None]:
             fate.lose(stream, error)
 
 
-@dataclass(frozen=True, slots=True)
-class Outlet:
+class Outlet(Struct, frozen=True):
     """What becomes of both streams of one command."""
 
     out: Fate = field(default_factory=lambda: Fate(ends=True))

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
+from msgspec.structs import replace
+
 from ..audit.chain import trusted, verify
 from ..audit.event import Kind, Record, state_body, timestamp
 from ..audit.index import Index
@@ -17,7 +19,6 @@ from ..audit.journal import Journal
 from ..audit.line import Line, held
 from ..audit.provenance import PUSHED
 from ..core.clock import Clock
-from ..core.dataclass import replace
 from ..core.errors import OutcomeUnknown, UsageError
 from ..core.head import GENESIS, Head
 from ..core.resource import Identity

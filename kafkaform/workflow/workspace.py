@@ -16,6 +16,8 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from msgspec import Struct
+
 from ..apply.owed import Owed, find_owed
 from ..apply.replay import rows_of
 from ..apply.secrets import references, resolve
@@ -27,7 +29,6 @@ from ..audit.sink import Sink, moved_on
 from ..audit.written import written_paths
 from ..core.change import Path as AttributePath
 from ..core.clock import Clock, SystemClock
-from ..core.dataclass import dataclass
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, OtherSystem, StorageError
 from ..core.resource import Desired, Identity
@@ -51,8 +52,7 @@ MANY = 5_000
 """Objects from which on the room that their blocks take matters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
+class Workspace(Struct, frozen=True):
     """desired: what the configuration says; providers: instance -> its provider."""
 
     configuration: Configuration

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kafkaform.core.head import Head
 from kafkaform.core.value import FrozenMap
@@ -11,7 +12,7 @@ from kafkaform.state.codec import encode
 from kafkaform.state.edit import drop, put, with_scope
 from kafkaform.state.model import Row, State
 
-from .engine import KAFKA, House, identity
+from ..kit.simulated.engine import KAFKA, House, identity
 from .wishes import FOREIGN, address
 
 UNUSABLE = frozenset({"anchor", "scope", "checksum"})

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from kafkaform.core.errors import ConnectError, KafkaformError, Locked, StorageError
 from kafkaform.core.nouns import from_data
@@ -15,8 +17,9 @@ from kafkaform.state.codec import decode, encode
 from kafkaform.state.edit import drop
 from kafkaform_kafka.memory import Killed
 
-from . import engine, forgery
-from .store import Surprise
+from ..kit.simulated import engine
+from ..kit.simulated.memory_store import Surprise
+from . import forgery
 from .wishes import DURABLE, FOREIGN, MISHAPS, WRITES, Wish, desired
 from .witness import Witness
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
+
 from kafkaform.audit.event import Subject, outcome_body
 from kafkaform.audit.journal import Journal
 from kafkaform.core.change import Action, Change
-from kafkaform.core.dataclass import replace
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Desired
 from kafkaform.core.value import FrozenMap
@@ -20,8 +21,9 @@ from kafkaform.plan.model import Mode, Options
 from kafkaform.state.codec import encode
 from kafkaform.state.model import PROTECTIONS, Row, State
 
-from . import engine, wishes
-from .engine import KAFKA, House, identity
+from ..kit.simulated import engine
+from ..kit.simulated.engine import KAFKA, House, identity
+from . import wishes
 from .shapes import Many, Pick, draw
 from .wishes import Wish, address, desired
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kafkaform.core.resource import Declared, Desired, Lifecycle
 from kafkaform_kafka.memory import (
@@ -19,11 +20,11 @@ from kafkaform_kafka.memory import (
     throttled,
 )
 
-from . import engine
-from .boxes import KIND
-from .engine import TIMEOUT
+from ..kit.simulated import engine
+from ..kit.simulated.boxes import KIND
+from ..kit.simulated.engine import TIMEOUT
+from ..kit.simulated.memory_store import MOMENTS
 from .shapes import Either, Pick, Shape, Whole, record
-from .store import MOMENTS
 
 NAMES, FOREIGN = ("a", "b", "c", "d"), "f"
 """Topics that can be declared, and one of somebody else that never is."""
@@ -120,8 +121,7 @@ box_trouble = Either(
 # ── a configuration ─────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """One declared topic. after: the topic that it depends on; renamed: under its second
     address."""
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kafkaform_kafka.inspect.configs import own
 from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.source import Wanted as Described
 
-from ...core.dataclass import dataclass, replace
 from ...core.errors import UsageError
 from ...core.value import FrozenMap
 from ...plan.model import Options, Plan
@@ -56,8 +57,7 @@ Validate = Annotated[
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until brokers show it.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Doing:
+class Doing(Struct, frozen=True):
     """How an `alter` shall be carried out, as its flags say."""
 
     auto_approve: bool
@@ -88,8 +88,7 @@ def _doing(
 carries_out = takes("doing", _doing)
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """What shall be altered and how, as it is typed. names: None is the default entity."""
 
     names: tuple[str | None, ...]

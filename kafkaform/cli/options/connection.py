@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import Struct, field
 
 from ...core.canonical import digest
-from ...core.dataclass import dataclass, field
 from ...core.errors import KafkaformError, UsageError
 from ...provider.contract import Session
 from ...workflow.configuration.evaluation import Inputs
@@ -44,8 +44,7 @@ ProviderInstance = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """What a shell hands to the commands typed in it: how it connects, whether they may change
     anything, its open sessions, and the clusters of those that a configuration names."""
 
@@ -72,8 +71,7 @@ class Kept:
                 self.sessions.popitem()[1].close()
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """How a command reaches its cluster. kept: the sessions of the shell that it is typed in."""
 
     flags: ConnectionInputs

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from ...core.address import parse_address
-from ...core.dataclass import replace
 from ...core.diagnostics import Diagnostics, Range, has_errors
 from ...core.errors import ConfigurationError
 from ...core.resource import Import

@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 
 import typer
+from msgspec import Struct, field
 
 from ... import __version__
 from ...apply.obligations import told
@@ -17,7 +18,6 @@ from ...apply.report import Report, Result, Work
 from ...apply.verify import Invisible
 from ...core.change import Verdict
 from ...core.clock import SystemClock
-from ...core.dataclass import dataclass, field
 from ...core.diagnostics import Diagnostics
 from ...core.errors import KafkaformError, UsageError, exit_code
 from ...core.progress import Event, silent
@@ -45,8 +45,7 @@ _FEW = 5
 """How many steps that ended alike are told one by one."""
 
 
-@dataclass(slots=True)
-class TextScreen:
+class TextScreen(Struct):
     """For people: plans and results on stdout, progress and questions on stderr. clear: takes
     the progress from the terminal before anything else is written there; words: of the providers
     whose plans are shown, once they are known."""
@@ -131,8 +130,7 @@ class TextScreen:
         self.console.diagnostics(diagnostics)
 
 
-@dataclass(slots=True)
-class JsonScreen:
+class JsonScreen(Struct):
     """For programs: one JSON object a line on stdout, in the shape of Terraform's."""
 
     console: Console

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.errors import KafkaformError, OtherSystem
 from ...core.resource import ProviderConfig
-from ...core.schema import ObjectSchema
+from ...core.schema import META_BLOCKS, ObjectSchema
 from ...core.value import FrozenMap, Value
 from ..declare.addresses import provider_instance
 from ..declare.blocks import header
@@ -20,7 +21,7 @@ from ..values.faults import Deferred, EvalError, Poisoned, as_diagnostic
 from ..values.value import ObjectVal, TupleVal, Val
 from .arguments import Arguments, Report, compile_arguments, deferred_fault, evaluate_arguments
 from .expansion import Instance, instances
-from .resources import META_BLOCKS, Site
+from .resources import Site
 
 META = ("provider", "for_each", "count", "depends_on")
 
@@ -29,16 +30,14 @@ Query = Callable[[ProviderConfig, str, FrozenMap], Value]
 Raises KafkaformError."""
 
 
-@dataclass(frozen=True, slots=True)
-class DataInfo:
+class DataInfo(Struct, frozen=True):
     """What the language knows of a data source. provider: the name of its provider."""
 
     schema: ObjectSchema
     provider: str
 
 
-@dataclass(frozen=True, slots=True)
-class DataPlan:
+class DataPlan(Struct, frozen=True):
     """A compiled data block; evaluate it once per instance."""
 
     block: ResourceBlock

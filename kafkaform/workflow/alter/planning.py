@@ -11,6 +11,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import field
+from msgspec.structs import replace
+
 from ... import __version__
 from ...audit.event import timestamp
 from ...audit.sinks.local import LocalSink
@@ -18,7 +21,6 @@ from ...core.address import Address
 from ...core.canonical import digest
 from ...core.change import Change
 from ...core.clock import SystemClock
-from ...core.dataclass import dataclass, field, replace
 from ...core.diagnostics import has_errors, suggest
 from ...core.errors import Blocked, ConfigurationError, StorageError, UsageError
 from ...core.resource import Absent, Desired, Hidden, Identity, InstanceWorld
@@ -151,12 +153,13 @@ def _noted(change: Change, draft: Draft) -> Change:
 # ── the state and the log ───────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Bare(Configuration):
+class Bare(Configuration, frozen=True):
     """No configuration at all, for a cluster that the command line names. secrets: those that
     connecting needs."""
 
-    secrets: Secrets = field(default_factory=dict, repr=False)
+    _unshown = frozenset({"texts", "secrets"})
+
+    secrets: Secrets = field(default_factory=dict)
 
     def secret(self, ref: SecretRef) -> Secret | None:
         return self.secrets.get(str(ref)) or Configuration.secret(self, ref)

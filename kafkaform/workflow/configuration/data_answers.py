@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec import Struct, field
+
 from ...core.canonical import digest
-from ...core.dataclass import dataclass, field
 from ...core.resource import ProviderConfig
 from ...core.value import FrozenMap
 from ...provider.contract import Session
@@ -15,8 +16,7 @@ Connect = Callable[[ProviderConfig], Session]
 """A session for a provider instance. Raises KafkaformError."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(Struct, frozen=True):
     """Connects when the first question comes. answers: by instance, data source and digest of
     the arguments, so that a second evaluation sees the same world; systems: of all sessions that
     are opened for the configuration, by whomever."""

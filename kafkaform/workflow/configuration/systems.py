@@ -6,15 +6,15 @@ objects of one: a plan that adopts it through the one destroys it through the ot
 
 from __future__ import annotations
 
-from ...core.dataclass import dataclass, field
+from msgspec import Struct, field
+
 from ...core.errors import ConfigurationError, OtherSystem
 from ...core.resource import ProviderConfig
 from ...core.words import Words
 from ...provider.contract import Session
 
 
-@dataclass(frozen=True, slots=True)
-class Systems:
+class Systems(Struct, frozen=True):
     """The provider instances of one configuration that were opened. known: by instance, its block
     and the scope id that answered."""
 

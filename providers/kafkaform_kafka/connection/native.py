@@ -19,8 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # stub
     AdminClient,
     OffsetSpec,
 )
-
-from kafkaform.core.dataclass import dataclass, field
+from msgspec import Struct, field
 
 from .clients import NATIVE_LOGGER, PATIENCE, connect_error, native_config, ssl_context, unusable
 from .cluster_proof import Proof
@@ -54,8 +53,7 @@ _WITH_MEMBERS = {
 }
 
 
-@dataclass(slots=True)
-class Causes:
+class Causes(Struct):
     """What the client reported while it tried to connect, oldest first."""
 
     errors: deque[KafkaError] = field(default_factory=lambda: deque(maxlen=50))

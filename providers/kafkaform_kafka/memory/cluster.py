@@ -9,22 +9,24 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
+from msgspec import Struct
+
 from kafkaform.core.clock import Clock
-from kafkaform.core.dataclass import dataclass
 
 from ..connection.clients import CLIENT_ID
+from ..kinds.quota.mutation_simulation import Mutations
 from ..kinds.topic import resource_type as topics
-from .engine.broker import Broker
-from .engine.clock import SimulatedClock
-from .engine.controller import Answer, Call, Item
-from .engine.defaults import TOPIC_DEFAULTS
-from .engine.mutation_quota import Mutations
-from .engine.rights import Right, User, user
-from .engine.schedule import NONE, Ending, Killed, Lost, Mishap, Schedule, Unreachable
-from .engine.world import Changes, Key, World
-from .kinds.topics import Topic, Topics
+from ..kinds.topic.simulation import Topic, Topics
+from ..provider import PROVIDER, KafkaProvider
+from ..simulation.broker import Broker
+from ..simulation.clock import SimulatedClock
+from ..simulation.controller import Answer, Call, Item
+from ..simulation.defaults import TOPIC_DEFAULTS
+from ..simulation.rights import Right, User, user
+from ..simulation.schedule import NONE, Ending, Killed, Lost, Mishap, Schedule, Unreachable
+from ..simulation.world import Changes, Key, World
 from .outside import Outside
-from .tables import HANDLERS
+from .tables import join_tables
 
 T = TypeVar("T")
 PROOF = "ProveCluster"
@@ -43,8 +45,7 @@ _CAUSES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Late:
+class _Late(Struct, frozen=True):
     """An effect that lands at the time `due`, or once `looks` reads were served (0 = only then)."""
 
     due: float
@@ -52,8 +53,7 @@ class _Late:
     serve: Callable[[], object]
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """What one broker shows to one read; veto: an error that is injected for an object."""
 
     world: World
@@ -65,7 +65,8 @@ class View:
 
 
 class SimulatedCluster:
-    """clock: decides when late effects land and lagging brokers catch up.
+    """clock: decides when late effects land and lagging brokers catch up; provider: whose kinds
+    of objects the cluster knows.
 
     faults: the mishaps of coming requests; swaps: those after which another cluster answers at the
     address, which may also strike when somebody asks who is there (PROOF); connection: another
@@ -77,9 +78,16 @@ class SimulatedCluster:
     """
 
     def __init__(
-        self, *, brokers: int = 1, clock: Clock | None = None, cluster_id: str = "simulated"
+        self,
+        *,
+        brokers: int = 1,
+        clock: Clock | None = None,
+        cluster_id: str = "simulated",
+        provider: KafkaProvider = PROVIDER,
     ) -> None:
         self.id = cluster_id
+        self.provider = provider
+        self.tables = join_tables(provider.kinds)
         self.clock: Clock = clock or SimulatedClock()
         self.faults = Schedule()
         self.swaps = Schedule()
@@ -189,7 +197,7 @@ class SimulatedCluster:
             raise Unreachable("no broker is up")
 
         def serve() -> list[Answer]:
-            answers, changes = HANDLERS[api](self._call(who, _veto(mishap)), items)
+            answers, changes = self.tables.handlers[api](self._call(who, _veto(mishap)), items)
             if not validate:
                 self.commit(changes)
             return answers

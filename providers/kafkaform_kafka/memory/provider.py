@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
+from msgspec import Struct
+
 from kafkaform.core.change import Change, Review
-from kafkaform.core.dataclass import dataclass
 from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Depth, Facts, Sweep
@@ -18,13 +19,11 @@ from kafkaform.provider.contract import ResourceType, Secrets
 from ..connection import settings
 from ..connection.clients import CLIENT_ID
 from ..protocol.sizes import parse_size
-from ..provider import PROVIDER
 from .cluster import SimulatedCluster
 from .session import MemorySession
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryProvider:
+class MemoryProvider(Struct, frozen=True):
     """Opens sessions of one cluster as one of its users, for any provider instance. Types,
     settings and review are the Kafka provider's own."""
 
@@ -33,30 +32,30 @@ class MemoryProvider:
 
     @property
     def name(self) -> str:
-        return PROVIDER.name
+        return self.cluster.provider.name
 
     @property
     def words(self) -> Words:
-        return PROVIDER.words
+        return self.cluster.provider.words
 
     @property
     def config(self) -> ObjectSchema:
-        return PROVIDER.config
+        return self.cluster.provider.config
 
     @property
     def types(self) -> Mapping[str, ResourceType]:
-        return PROVIDER.types
+        return self.cluster.provider.types
 
     @property
     def commanded(self) -> Mapping[str, ResourceType]:
-        return PROVIDER.commanded
+        return self.cluster.provider.commanded
 
     @property
     def data(self) -> Mapping[str, ObjectSchema]:
-        return PROVIDER.data
+        return self.cluster.provider.data
 
     def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
-        return PROVIDER.check(config)
+        return self.cluster.provider.check(config)
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> MemorySession:
         """A session. config: `operation_timeout` and `protect_topics` have effect, what concerns
@@ -70,12 +69,12 @@ class MemoryProvider:
         return MemorySession(self.cluster, instance, user, _facts(cluster, user.principal, config))
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
-        return PROVIDER.review_needs(changes)
+        return self.cluster.provider.review_needs(changes)
 
     def review(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
     ) -> Review:
-        return PROVIDER.review(changes, sweeps, facts)
+        return self.cluster.provider.review(changes, sweeps, facts)
 
 
 def _facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) -> Facts:

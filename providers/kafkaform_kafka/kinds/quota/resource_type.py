@@ -13,8 +13,9 @@ from ipaddress import ip_address
 from itertools import product
 from math import isclose
 
+from msgspec import Struct
+
 from kafkaform.core.change import Action, Change, Request, Step
-from kafkaform.core.dataclass import dataclass
 from kafkaform.core.diagnostics import Diagnostics, Severity, suggest
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identity, Observed, Sweep
 from kafkaform.core.schema import NUMBER, STRING, Attribute, map_of, schema
@@ -22,7 +23,8 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_rules, keys
-from ..steps import MAX_RECORDS, SILENT, all_paths, make_step, paths_below
+from ..request_order import ALTER_QUOTAS, REMOVE_QUOTAS
+from ..steps import SILENT, all_paths, make_step, paths_below
 from ..topic.configs import declared_only, left_of
 from .levels import CLIENT_ID, USER, Quotas
 
@@ -35,14 +37,11 @@ ENTITY_TYPES = (USER, CLIENT_ID, IP)
 DEFAULT = "default"
 """How `user`, `client_id` and `ip` name the default entity, and how an import id may."""
 
-ALTER_QUOTAS = Request("AlterClientQuotas", 1, 40, 500, MAX_RECORDS)
-REMOVE_QUOTAS = Request("AlterClientQuotas", 2, 20, 500, MAX_RECORDS)
 TOLERANCE = 1e-9
 """Relative: a value travels as a binary fraction, so it comes back almost as it was sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaKey:
+class QuotaKey(Struct, frozen=True):
     """whole: fractions are refused; most: the largest value that the broker takes; ip: belongs to
     addresses, else to users and client ids; scope: who counts."""
 

@@ -1,0 +1,173 @@
+"""Who gains and loses what by a changed ACL is what asking about everybody finds."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kafkaform_kafka.authority.authorizer import (
+    Access,
+    Question,
+    Verdict,
+    authorize,
+    covering,
+    decide,
+    index,
+)
+from kafkaform_kafka.authority.effects import Both, Effect, both, effect
+from kafkaform_kafka.kinds.acl.resource_type import Acl
+
+NAMES = ("a", "ab", "abc", "b")
+ASKED = (*NAMES, "ax", "abx", "abcx", "bx", "x", "*", "*x")
+"""Every name of a pattern, and one more in each pattern that no narrower one covers."""
+OPERATIONS = ("Read", "Write", "Create", "Delete", "Describe", "Alter", "IdempotentWrite")
+PEOPLE = ("User:u", "User:v", "User:w")
+HOSTS = ("1.1.1.1", "2.2.2.2", "3.3.3.3")
+
+CLUSTER = ("Cluster", "kafka-cluster", "Literal")
+IDEMPOTENT = ("IdempotentWrite", "IdempotentWrite")
+resources = st.sampled_from(
+    (*((("Topic", n, p)) for n in (*NAMES, "*") for p in ("Literal", "Prefixed")), *[CLUSTER] * 4)
+)
+acls = st.builds(
+    lambda who, host, operation, permission, resource: Acl(
+        who, host, operation, permission, *(CLUSTER if operation in IDEMPOTENT else resource)
+    ),
+    st.sampled_from(("User:u", "User:v", "User:*")),
+    st.sampled_from(("*", "1.1.1.1", "2.2.2.2")),
+    st.sampled_from(
+        ("All", "Read", "Write", "Create", "Delete", "Delete", "Describe", "Alter", *IDEMPOTENT)
+    ),
+    st.sampled_from(("Allow", "Allow", "Deny")),
+    resources,
+)
+many = st.lists(acls, max_size=8, unique=True)
+
+
+def asked_about_everybody(acl: Acl, worlds: Both) -> tuple[set[str], set[str]]:
+    """Who gains and who loses anything that the ACL is about: an answer of the authorizer about
+    its own resource, the creation or deletion of a topic, or an idempotent producer."""
+    gain, lose = set(), set()
+    only = index([acl])
+    own = ("kafka-cluster",) if acl.resource_type == "Cluster" else ASKED
+    names = [name for name in own if any(covering(only, acl.resource_type, name))]
+    asked = [(authorize, acl.resource_type, *one) for one in product(names, OPERATIONS)]
+    whole = acl.resource_type == "Cluster"
+    topics = ASKED if whole else names
+    asked += [(decide, "Topic", *one) for one in product(topics, ("Create", "Delete"))]
+    asked += [(decide, "Cluster", "kafka-cluster", "IdempotentWrite")] * whole
+    for (asks, kind, name, operation), who, host in product(asked, PEOPLE, HOSTS):
+        if acl.principal not in (who, "User:*") or acl.host not in (host, "*"):
+            continue
+        question = Question(who, host, operation, kind, name)
+        before, after = (asks(one, question).verdict for one in (worlds.before, worlds.after))
+        about = Question(who, host, operation, acl.resource_type, names[0])
+        concerns = authorize(Access(only, frozenset(), False), about).verdict
+        denies = acl.permission == "Deny" and acl.operation in ("All", operation)
+        # To create a topic there is nothing but `decide`, and what the cluster allows counts.
+        # Neither is there for an idempotent producer.
+        if asks is authorize and operation in ("Create" * (kind == "Topic"), "IdempotentWrite"):
+            continue
+        if before is not after and (denies or concerns is Verdict.ALLOWED):
+            (gain if after is Verdict.ALLOWED else lose).add(who)
+    return gain, lose
+
+
+def worlds_of(before: list[Acl], after: list[Acl]) -> Both:
+    return both(*(Access(index(found), frozenset(), False) for found in (before, after)))
+
+
+def said(found: Effect) -> tuple[bool, bool]:
+    """Whether it tells of gains, and of losses."""
+    text = "; ".join(found.notes)
+    assert (" nothing" in text) == (not found.gainers and not found.losers)
+    assert bool(found.losses) == bool(found.losers)
+    return " gains " in text, " loses " in text
+
+
+@settings(max_examples=200)
+@given(many, acls, many, many)
+def test_a_change_tells_of_every_gain_and_loss(
+    live: list[Acl], changed: Acl, made: list[Acl], gone: list[Acl]
+) -> None:
+    """A created ACL, among other changes of the same plan, tells of a gain or a loss exactly if
+    somebody somewhere has one."""
+    before = [one for one in live if one != changed]
+    after = [*(one for one in before if one not in gone), *made, changed]
+    worlds = worlds_of(before, after)
+    gain, lose = asked_about_everybody(changed, worlds)
+    assert said(effect(changed, worlds, created=True)) == (bool(gain), bool(lose))
+
+
+@settings(max_examples=200)
+@given(many, acls, many)
+def test_a_deleted_acl_tells_of_every_gain_and_loss(
+    live: list[Acl], changed: Acl, made: list[Acl]
+) -> None:
+    """The same for an ACL that goes, and those by name who are concerned are named."""
+    before = [*live, changed]
+    after = [*(one for one in live if one != changed), *(one for one in made if one != changed)]
+    worlds = worlds_of(before, after)
+    gain, lose = asked_about_everybody(changed, worlds)
+    found = effect(changed, worlds, created=False)
+    assert said(found) == (bool(gain), bool(lose))
+    if changed.principal != "User:*":
+        assert (found.gainers, found.losers) == (gain, lose)
+
+
+writers = st.builds(
+    lambda who, host, permission, kind: Acl(
+        who, host, "Write" if kind[0] == "Topic" else "IdempotentWrite", permission, *kind
+    ),
+    st.sampled_from(("User:u", "User:v", "User:*")),
+    st.sampled_from(("*", "1.1.1.1", "2.2.2.2")),
+    st.sampled_from(("Allow", "Deny")),
+    st.sampled_from((CLUSTER, *(("Topic", name, "Prefixed") for name in ("a", "ab", "b")))),
+)
+few = st.lists(writers, max_size=3, unique=True)
+
+
+@settings(max_examples=500)
+@given(few, writers.filter(lambda acl: acl.resource_type == "Cluster"), few, st.booleans())
+def test_idempotent_producers_are_told_of(
+    live: list[Acl], changed: Acl, made: list[Acl], created: bool
+) -> None:
+    """A changed ACL of IdempotentWrite tells of a gain or a loss exactly if somebody has one, who
+    may write to a topic from somewhere or not."""
+    less = [one for one in (*live, *made) if one != changed]
+    worlds = worlds_of(live, [*less, changed]) if created else worlds_of([*live, changed], less)
+    gain, lose = asked_about_everybody(changed, worlds)
+    found = effect(changed, worlds, created=created)
+    assert (bool(found.gainers), bool(found.losers)) == (bool(gain), bool(lose))
+    assert said(found) == (bool(gain), bool(lose))
+    if changed.principal != "User:*":
+        assert (found.gainers, found.losers) == (gain, lose)
+
+
+def test_a_right_that_a_writer_has_anyway_is_no_gain_and_no_loss() -> None:
+    """IdempotentWrite on the cluster changes nothing for who may write to a topic, and what it
+    changes for everybody is told with that."""
+    write = Acl("User:u", "*", "Write", "Allow", "Topic", "a", "Literal")
+    more = Acl("User:u", "*", "IdempotentWrite", "Allow", *CLUSTER)
+    found = effect(more, worlds_of([write], [write, more]), created=True)
+    assert found.notes == (
+        "gives nothing: who may Write to a topic needs no IdempotentWrite (KIP-679), by Allow "
+        "Write for User:u on Topic a",
+    )
+    deny = replace(more, permission="Deny")
+    found = effect(deny, worlds_of([write, more], [write, more, deny]), created=True)
+    assert found.notes[0].startswith("takes nothing: who may Write")
+    alone = effect(deny, worlds_of([more], [more, deny]), created=True)
+    assert alone.losses == ("User:u loses IdempotentWrite on Cluster kafka-cluster",)
+    every, all_write = (replace(one, principal="User:*") for one in (more, write))
+    denied = [all_write, replace(write, permission="Deny")]
+    found = effect(every, worlds_of(denied, [*denied, every]), created=True)
+    assert found.notes[0] == "User:u gains IdempotentWrite on Cluster kafka-cluster"
+    found = effect(every, worlds_of([write], [write, every]), created=True)
+    assert found.notes == (
+        "everybody gains IdempotentWrite on Cluster kafka-cluster",
+        "who may Write to a topic needs no IdempotentWrite (KIP-679)",
+    )

