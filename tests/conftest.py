@@ -25,7 +25,7 @@ from kafkaform.cli.commands.sandbox import probe
 from kafkaform.core.errors import Locked
 
 from .conformance.summary import pytest_terminal_summary  # noqa: F401  # pytest finds it here
-from .kit import guard, needs
+from .kit import extras, guard, needs
 from .kit.fleet.session import spark  # noqa: F401  # pytest finds it here
 from .kit.kafka.clusters import HELD
 from .kit.kafka.logins import Login, new_login
@@ -189,6 +189,7 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.pluginmanager.register(guard)
+    config.pluginmanager.register(extras)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
