@@ -32,15 +32,21 @@ BootstrapServer = Annotated[
 ]
 CommandConfig = Annotated[
     Path | None,
-    typer.Option("--command-config", metavar="FILE", help="Properties of the Java client."),
+    typer.Option(
+        "--command-config", metavar="FILE", help="Read Java client properties from this file."
+    ),
 ]
 ClientProperty = Annotated[
     list[str],
-    typer.Option("--client-property", metavar="KEY=VALUE", help="One such property; wins."),
+    typer.Option(
+        "--client-property", metavar="KEY=VALUE", help="Set a client property; overrides the file."
+    ),
 ]
 ProviderInstance = Annotated[
     str | None,
-    typer.Option("--provider", metavar="NAME", help="Which provider block, such as kafka.eu."),
+    typer.Option(
+        "--provider", metavar="NAME", help="Use this provider block, for example kafka.eu."
+    ),
 ]
 
 

@@ -34,7 +34,7 @@ SLOW = 300_000
 
 
 @pytest.fixture(scope="module")
-def three() -> Iterator[Any]:
+def three(own_brokers: None) -> Iterator[Any]:
     """Three brokers in racks r1, r2 and r3, for this file alone."""
     name = f"tests-three-{os.getpid()}"
     try:

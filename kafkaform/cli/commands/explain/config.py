@@ -29,11 +29,11 @@ def config(
     words: Annotated[
         list[str], typer.Argument(metavar="topic|broker|cluster|group|client-metrics [NAME] KEY")
     ],
-    json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Where a config's value comes from.
+    """Show where a config's value comes from.
 
-    Every level that could set it is shown, and the one that wins.
+    Lists every level that can set the config, and the level that wins.
     """
     entity, name, key = _asked(words)
     with way.session() as session:

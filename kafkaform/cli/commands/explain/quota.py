@@ -19,26 +19,26 @@ from ....render.text import inline, json_line
 from ...options.connection import Way, connects
 from ..describe import terminal_width
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON document.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @connects
 def quota(
     way: Way,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="NAME", help="Without User: in front.")
+        str | None, typer.Option("--user", metavar="NAME", help="The user name, without User:.")
     ] = None,
     client_id: Annotated[
-        str | None, typer.Option("--client-id", metavar="ID", help="As the client calls itself.")
+        str | None, typer.Option("--client-id", metavar="ID", help="The ID that the client sends.")
     ] = None,
     ip: Annotated[
-        str | None, typer.Option("--ip", metavar="ADDRESS", help="Where it connects from.")
+        str | None, typer.Option("--ip", metavar="ADDRESS", help="The client's IP address.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Which quotas limit a client, and who shares them.
+    """Show which quotas limit a client, and who shares them.
 
-    All eight levels are shown, and which one applies.
+    Lists all eight levels, and the level that applies.
     """
     client = _client(user, client_id, ip)
     way.console.diagnostics(
