@@ -1,3 +1,5 @@
 """kafkaform: plan and apply for Apache Kafka."""
 
-__version__ = "0.1.0"
+from .version import VERSION as __version__
+
+__all__ = ["__version__"]

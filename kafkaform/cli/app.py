@@ -13,20 +13,19 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ..core.errors import KafkaformError, exit_code
-from ..workflow.outlet import Unwritable, fenced, unwritten
-from ..workflow.signals import (
+from ..core.errors import Ended, KafkaformError, exit_code
+from .crash_hooks import hold_standard_streams, no_core_dumps, tell_faults
+from .quick import understood
+from .terminal.console import Console
+from .terminal.outlet import Unwritable, fenced, unwritten
+from .terminal.signals import (
     NOTHING_CHANGED,
     SIGNALS,
-    Ended,
     end_on_signals,
     leave,
     within,
     work_in_child,
 )
-from .crash_hooks import hold_standard_streams, no_core_dumps, tell_faults
-from .quick import understood
-from .terminal.console import Console
 
 GARBAGE = 20_000
 """New objects before the collector looks for garbage; Python's own number is 700."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 
-from .dataclass import dataclass
+from .dataclass import dataclass, replace
 
 
 class Severity(StrEnum):
@@ -44,6 +44,17 @@ class Diagnostic:
     advice: str = ""
     address: str | None = None
     context: tuple[str, ...] = ()
+
+    def rewrite(self, change: Callable[[str], str]) -> Diagnostic:
+        """The same with each of its texts in another form; places stay."""
+        return replace(
+            self,
+            summary=change(self.summary),
+            detail=change(self.detail),
+            advice=change(self.advice),
+            excerpt=None if self.excerpt is None else change(self.excerpt),
+            context=tuple(map(change, self.context)),
+        )
 
 
 Diagnostics = tuple[Diagnostic, ...]

@@ -10,8 +10,9 @@ from itertools import zip_longest
 from typing import Any
 
 from ..core.canonical import number_text
+from ..core.cell_width import cell_width
 from ..core.value import FrozenMap
-from .text import cells, count, inline, table, wrapped
+from .text import count, inline, table, wrapped
 
 Column = tuple[str, Callable[[FrozenMap], str]]
 NOTHING = "-"
@@ -74,7 +75,7 @@ def fitted(rows: list[list[str]], width: int | None) -> list[list[str]]:
     """The rows with their widest cells wrapped, into rows below, until a line fits."""
     if width is None or not rows:
         return rows
-    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > NARROWEST:
         excess = sum(widths) + 2 * (len(widths) - 1) - width
         widest = widths.index(max(widths))

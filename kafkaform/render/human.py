@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from ..core.cell_width import cell_width
 from ..core.change import Action, Block, Change
 from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostic
@@ -18,7 +19,6 @@ from .text import (
     ARROW,
     NOT_SET,
     SENSITIVE,
-    cells,
     count,
     inline,
     message,
@@ -230,7 +230,7 @@ def _outputs(outputs: tuple[OutputChange, ...], paint: Paint, width: int) -> Ite
         yield paint("title", f"Outputs ({len(outputs)})")
     for change in outputs:
         line, style = output_line(change), _output_style(change)
-        lines = [line] if cells(line) + 2 <= width else _output_lines(change, width - 4)
+        lines = [line] if cell_width(line) + 2 <= width else _output_lines(change, width - 4)
         yield from (f"  {paint(style, line)}" for line in lines)
 
 

@@ -26,9 +26,9 @@ CALLS = frozenset(
 ALLOWED = {
     ("kafkaform/core/dataclass.py", "exec"): "makes the methods of our own classes",
     (
-        "kafkaform/workflow/signals.py",
+        "kafkaform/cli/terminal/signals.py",
         "ctypes",
-    ): "asks Linux to end a child with its parent (prctl)",
+    ): "has Linux end a child with its parent",
 }
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 
+from kafkaform.cli.terminal.progress import LOG_INTERVAL, Bars
 from kafkaform.core.dataclass import replace
 from kafkaform.core.progress import Message, Progress
 from kafkaform.render.pace import Pace
-from kafkaform.render.progress import LOG_INTERVAL, Bars
 
 from .test_stream import Frozen
 

@@ -16,11 +16,11 @@ from ...core.foreign import log_safe
 from ...core.head import Head, parse_head
 from ...core.value import FrozenMap
 from ...render.text import count, inline, json_line
-from ...workflow.outlet import outlive_output
 from ...workflow.stores import open_store, seconds_of
 from ..options.connection import Way, connects
 from ..options.flags import LockTimeout, StateFile
 from ..terminal.console import Console
+from ..terminal.outlet import outlive_output
 
 app = typer.Typer(help="The audit log.", no_args_is_help=True)
 SHOWN = 50

@@ -19,7 +19,7 @@ def console(var: Var = [], var_file: VarFile = [], no_color: NoColor = False) ->
     expressions come from a pipe, it ends with 1 if one of them failed.
     """
     screen = Console.standard(no_color=no_color)
-    configuration = read_configuration(Path.cwd(), Inputs.of(var, var_file), Registry())
+    configuration = read_configuration(Path(), Inputs.of(var, var_file), Registry())
     built = configuration.evaluated(offline=True)
     if configuration.tree.configuration:  # without files, there are functions all the same
         screen.diagnostics(built.desired.diagnostics)

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from ...core.errors import UsageError
-from ...workflow.outlet import outlive_output
 from ..options.connection import Way, connects
 from ..options.flags import Json, LockTimeout, Quiet, Var, VarFile
 from ..options.variable_order import InOrder
 from ..terminal.console import Console
+from ..terminal.outlet import outlive_output
 
 app = typer.Typer(help="All clusters at once: drift, access, use, history.", no_args_is_help=True)
 FILE = "fleet.hcl"
@@ -383,7 +383,7 @@ def _bars(*, quiet: bool) -> Any:
     import sys
 
     from ...core.clock import SystemClock
-    from ...render.progress import Bars
+    from ..terminal.progress import Bars
 
     return Bars(sys.stderr, SystemClock(), quiet=quiet)
 

@@ -22,7 +22,7 @@ def graph(var: Var = [], var_file: VarFile = []) -> None:
 
     An arrow leads to what is needed. To draw it: kafkaform graph | dot -Tsvg > graph.svg
     """
-    configuration = read_configuration(Path.cwd(), Inputs.of(var, var_file), Registry())
+    configuration = read_configuration(Path(), Inputs.of(var, var_file), Registry())
     built = configuration.evaluated(offline=True)
     if has_errors(built.desired.diagnostics):
         faults = built.desired.diagnostics

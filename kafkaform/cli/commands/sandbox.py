@@ -14,7 +14,7 @@ from rich.progress import Progress as Bars
 from ... import sandbox
 from ...core.errors import KafkaformError, UsageError
 from ...core.progress import Event, Message
-from ...workflow.outlet import outlive_output
+from ..terminal.outlet import outlive_output
 
 app = typer.Typer(help="A real Kafka on this computer, to try things out.", no_args_is_help=True)
 

@@ -14,8 +14,8 @@ from ...core.errors import UsageError
 from ...core.storage import refusal
 from ...syntax.format import format
 from ...syntax.parse import parse
-from ...workflow.outlet import outlive_output
 from .console import Console
+from .outlet import outlive_output
 
 STDIN = Path("-")
 ENDINGS = (".kf.hcl", ".kfvars.hcl", ".tf", ".tfvars")

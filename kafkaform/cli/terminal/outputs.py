@@ -105,7 +105,7 @@ def _declared() -> Mapping[str, str]:
     from ...workflow.configuration.evaluation import Inputs, read_configuration
 
     try:
-        desired = read_configuration(Path.cwd(), Inputs(), Registry()).desired(offline=True)
+        desired = read_configuration(Path(), Inputs(), Registry()).desired(offline=True)
     except KafkaformError:
         return {}
     return {

@@ -27,7 +27,7 @@ def validate(
     console, tree = Console.standard(no_color=no_color), None
     try:
         inputs = Inputs.of(var, var_file, untrusted=untrusted)
-        configuration = read_configuration(Path.cwd(), inputs, inputs.registry())
+        configuration = read_configuration(Path(), inputs, inputs.registry())
         tree, found = configuration.tree, configuration.desired(offline=True)
         faults = found.diagnostics
     except KafkaformError as error:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ... import __version__
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity
 from ...language.declare.folder import Tree
 from ...language.declare.settings import Settings, settings
+from ...version import VERSION
 from .backend_block import backend_faults
 
 _OPERATOR = re.compile(r"^\s*(~>|=(?!=))")
@@ -39,10 +39,10 @@ def _version_faults(found: Settings) -> Iterator[Diagnostic]:
             advice='Write it as ">= 0.1, < 2.0" or "~> 0.1".',
         )
         return
-    if not allowed.contains(Version(__version__), prereleases=True):
+    if not allowed.contains(Version(VERSION), prereleases=True):
         yield Diagnostic(
             Severity.ERROR,
-            f"This configuration needs kafkaform {text}; this is {__version__}",
+            f"This configuration needs kafkaform {text}; this is {VERSION}",
             advice="Install a version that fits, or change required_version.",
         )
 

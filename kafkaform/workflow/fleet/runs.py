@@ -10,7 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ... import __version__
 from ...audit.event import timestamp
 from ...core.clock import SystemClock
 from ...core.dataclass import dataclass, replace
@@ -29,6 +28,7 @@ from ...state.backend import Backend, Lease
 from ...state.backends.local import LocalBackend
 from ...state.backends.objects import ObjectBackend
 from ...state.backends.obstores import is_remote
+from ...version import VERSION
 from ..connection import Connection
 from ..workspace import lock_info
 from .jars import with_jars
@@ -143,7 +143,7 @@ def run(ask: Ask, spark: Spark, connect: Callable[[], Connection], report: Repor
     with _locked(root, ask.patience) as lease, _session(spark) as start:
         follow = _follower(ask.topic, connect, spark.place) if ask.topic else None
         options = Options(
-            __version__,
+            VERSION,
             ask.only,
             ask.max_corrupt,
             follow,
