@@ -4,7 +4,9 @@ Programs find its functions here, and what these take, give and raise (docs/libr
 loaded when one of them is first used: `import kafkaform` alone costs nothing.
 """
 
-from .version import VERSION as __version__
+from . import version
+
+__version__ = version.VERSION
 
 TYPE_CHECKING = False  # as that of `typing`, which takes time to load
 if TYPE_CHECKING:
