@@ -84,7 +84,7 @@ def _ended(arguments: Sequence[str], console: Console) -> int:
     except Exception as error:  # noqa: BLE001  # the last line of defence: a fault of ours
         if (end := within(error)) is not None:
             return _interrupted(end, console)
-        from .bug_report import explained
+        from .bug_report import explained  # noqa: PLC0415  # only a fault of ours needs it
 
         console.diagnostics((explained(error),))
         return 1
@@ -108,6 +108,6 @@ def _dispatched(arguments: Sequence[str], console: Console) -> int:
     command = understood(arguments)
     if command is not None:
         return command()
-    from .command_tree import typed
+    from .command_tree import typed  # noqa: PLC0415  # typer is slow to load
 
     return typed(arguments, console)

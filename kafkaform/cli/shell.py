@@ -18,6 +18,7 @@ from ..core.dataclass import dataclass
 from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError, UsageError, exit_code
 from ..core.redaction import holds_secret
+from .bug_report import explained
 from .command_tree import commands, typed
 from .completion import LEAVE, OFFERED, Completer
 from .options.connection import Kept, Way, connects
@@ -79,8 +80,6 @@ class Shell:
                 self.kept.close()  # a new connection may find what this one lost
             return exit_code(error) == 0
         except Exception as error:  # noqa: BLE001  # a fault of ours does not end the shell
-            from .bug_report import explained
-
             self.console.diagnostics((explained(error),))
             self.kept.close()
             return False
@@ -129,7 +128,7 @@ def _until_exit(lines: Iterable[str]) -> Iterable[str]:
 
 def remember(line: str) -> None:
     """Keep a line for the arrow keys, unless it may hold a secret."""
-    import readline
+    import readline  # noqa: PLC0415  # not every Python has it
 
     if line.strip() and not _SECRET.search(line) and not holds_secret(line):
         readline.add_history(line)

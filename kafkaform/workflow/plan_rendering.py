@@ -25,7 +25,6 @@ def render_plan(
     if form == "json":
         return clean(json_line(to_json(plan)))
     if form == "markdown":
-        # The template engine is slow to load and only comments need it.
         from ..render.markdown import markdown  # noqa: PLC0415  # for startup
 
         return clean(markdown(plan, command=apply_command(plan)))

@@ -123,7 +123,7 @@ def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
 
     Nothing is lost: the log as it was is kept beside it, and a later apply recovers both runs.
     """
-    from ...workflow.log_repair import mend
+    from ...workflow.log_repair import mend  # noqa: PLC0415  # the other commands of the group do without
 
     store, console = open_store(state), Console.standard()
     found = mend(store, SystemClock(), seconds_of(lock_timeout, "--lock-timeout"))
@@ -159,8 +159,7 @@ def export(
 
     For spreadsheets and data frames.
     """
-    # Spreadsheets and topics are no part of what other commands load.
-    from ...workflow.log_copies import csv_lines, rows
+    from ...workflow.log_copies import csv_lines, rows  # noqa: PLC0415  # the other commands of the group do without
 
     found = rows(open_store(state), run, after)
     Console.standard().lines(csv_lines(found) if csv else map(json_line, found))
@@ -179,7 +178,7 @@ def publish(
 
     The copy is for readers: the log that recovers and proves stays where it is.
     """
-    from ...workflow.log_copies import publish_log
+    from ...workflow.log_copies import publish_log  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
     done, cut = publish_log(open_store(state), way.connection(), to_topic)

@@ -58,8 +58,7 @@ class Console:
     def diagnostics(self, diagnostics: Diagnostics) -> None:
         """Errors and warnings, on stderr."""
         if diagnostics:
-            # A command that has nothing to complain about should not load what draws complaints.
-            from ...render.diagnostics import render_diagnostics
+            from ...render.diagnostics import render_diagnostics  # noqa: PLC0415  # only faults need it
 
             told = clean_diagnostics(diagnostics)
             sys.stderr.write(render_diagnostics(told, colour=self.errors_colour, width=self.width))

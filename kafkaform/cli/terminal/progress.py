@@ -30,7 +30,7 @@ class Bars:
         if quiet:
             return
         if stream.isatty():
-            from .bars import Terminal  # rich takes a tenth of a plan in a pipeline to load
+            from .bars import Terminal  # noqa: PLC0415  # rich is slow to load
 
             self._canvas = Terminal(stream, clock)
         else:

@@ -117,7 +117,7 @@ def work_in_child() -> None:
 
 def _end_with_parent() -> None:
     """Where the system can do that (Linux): nobody computes for a process that was killed."""
-    import ctypes
+    import ctypes  # noqa: PLC0415  # only fleet commands fork
 
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)

@@ -211,8 +211,8 @@ def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Conf
         raise UsageError(str(fault), _READABLE) from None
 
     def connect(config: ProviderConfig) -> Session:
-        from ...apply.secrets import references
-        from ...apply.secrets import resolve as resolve_secrets
+        from ...apply.secrets import references  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
+        from ...apply.secrets import resolve as resolve_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
 
         secrets = resolve_secrets(references(config.config), configuration.secret)
         return registry.load(config.name).open(config.instance, config.config, secrets)

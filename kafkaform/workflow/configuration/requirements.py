@@ -26,9 +26,8 @@ def _version_faults(found: Settings) -> Iterator[Diagnostic]:
     text = found.required_version
     if text is None:
         return
-    # Loading it takes as long as Python's own start.
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-    from packaging.version import Version
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415  # it takes as long as Python itself to load
+    from packaging.version import Version  # noqa: PLC0415  # it takes as long as Python itself to load
 
     try:
         allowed = SpecifierSet(",".join(map(_python, text.split(","))))

@@ -14,6 +14,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from ...apply.secrets import references
+from ...apply.secrets import resolve as resolve_secrets
 from ...core.canonical import dumps
 from ...core.dataclass import dataclass, field, replace
 from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
@@ -139,9 +141,6 @@ def located(place: str, folder: Path) -> str:
 
 def _lookup(configuration: Configuration) -> Callable[[ProviderConfig], Secrets]:
     def secrets(settings: ProviderConfig) -> Secrets:
-        from ...apply.secrets import references
-        from ...apply.secrets import resolve as resolve_secrets
-
         return resolve_secrets(references(settings.config), configuration.secret)
 
     return secrets
