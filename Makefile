@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # The tests start hundreds of commands, and each would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lock release-files demo fleet-demo test test-fleet soak bench lint format clean
+.PHONY: lock release-files try-wheel demo fleet-demo check test test-fleet soak bench lint format clean
 
 # Of what pip installs a small part is ever imported, and compiled then. PySpark comes as a source
 # archive, of which pip makes a package first: without compressing it, which takes longer than all
@@ -43,10 +43,17 @@ test-fleet: $(STAMP)
 	@$(BIN)/python -m pytest -q -n 0 -m spark
 
 soak: $(STAMP)
-	@$(BIN)/python -m tests.soak
+	@$(BIN)/python -m tests.long
 
 bench: $(STAMP)
 	@$(BIN)/python -m tests.bench
+
+# What a change needs first: lint, types and the tests that need neither a broker nor Spark.
+check: $(STAMP)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q -n 2 -m "not broker and not spark"
 
 lint: $(STAMP)
 	@$(BIN)/ruff check .
@@ -61,8 +68,12 @@ clean:
 
 # Pinned versions with hashes for the pipelines, after a change of constraints.txt; needs pip-tools.
 lock: $(STAMP)
-	@$(BIN)/python -m release lock
+	@$(BIN)/python -m docs.release lock
+
+# Installs the wheel of dist/ into an empty environment and makes a plan with it.
+try-wheel: $(STAMP)
+	@$(BIN)/python -m docs.release try
 
 # The wheel, its lock file and the bill of materials, in dist/.
 release-files: $(STAMP)
-	@$(BIN)/python -m release build
+	@$(BIN)/python -m docs.release build

@@ -25,10 +25,13 @@ from kafkaform.cli.commands.sandbox import probe
 from kafkaform.core.errors import Locked
 
 from .conformance.summary import pytest_terminal_summary  # noqa: F401  # pytest finds it here
-from .logins import Login, new_login
-from .proof.cluster import HELD
+from .kit.fleet.session import spark  # noqa: F401  # pytest finds it here
+from .kit.kafka.clusters import HELD
+from .kit.kafka.logins import Login, new_login
 
 WAIT_SECONDS = 120.0
+SPARK_SECONDS = 900
+"""Of a test with Spark: its first session waits for jars and for a Java process."""
 
 # How long an example takes says more about the machine than about the code; and a run says the
 # same as the one before, unless somebody sets out to find more (KAFKAFORM_RANDOM=1).
@@ -117,23 +120,22 @@ TESTS = Path(__file__).parent
 SESSION = "one Spark session"
 WITH_SESSION = frozenset(
     path.relative_to(TESTS.parent).as_posix()
-    for path in TESTS.glob("fleet/test_*.py")
+    for path in (*TESTS.glob("spark/test_*.py"), *TESTS.glob("unit/fleet/test_*.py"))
     if re.search(r"\bspark: (SparkSession|Any)\b", path.read_text("utf-8"))
 )
 """Files that use the fixture `spark`."""
 LONGEST = (
     SESSION,
-    "cli/test_examples.py",
-    "proof/test_kill.py",
-    "kafka/test_placement_broker.py",
-    "fleet/test_clusterjob.py",
-    "sandbox/test_real.py",
-    "durability/",
-    "proxy/",
-    "pipelines/",
-    "proof/",
-    "power/",
-    "hostile/",
+    "cluster/cli/test_examples.py",
+    "reliability/crash/test_kills.py",
+    "cluster/kafka/test_placement.py",
+    "spark/test_cluster_job.py",
+    "cluster/sandbox/test_sandbox.py",
+    "reliability/crash/",
+    "reliability/network/",
+    "cluster/pipelines/",
+    "cluster/test_",
+    "reliability/",
 )
 """Files below tests/ that take long, or wait for brokers more than they compute: they begin first,
 so that at the end of a run no process waits for the last of them alone."""
@@ -166,6 +168,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if uses_broker(item):
             item.add_marker("broker")
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.timeout(SPARK_SECONDS))
     if seed := config.getoption("--shuffle"):
         random.Random(seed).shuffle(items)
         return

@@ -205,7 +205,7 @@ def measure_sources() -> list[Measure]:
 
 def measure_plan() -> list[Measure]:
     """What a plan of one topic enters, against a broker of its own."""
-    from tests.proof.cluster import own_sandbox
+    from .kit.kafka.clusters import own_sandbox
 
     with own_sandbox(f"metrics-{os.getpid()}") as box:
         entered, modules = count_entered(box.bootstrap, box.admin_password)

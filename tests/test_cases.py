@@ -41,15 +41,15 @@ from kafkaform.workflow.configuration.evaluation import Inputs, read_configurati
 from kafkaform.workflow.workspace import Workspace
 from kafkaform_kafka.kinds.acl.resource_type import KIND as ACLS
 from kafkaform_kafka.kinds.acl.resource_type import acl_of_key
+from kafkaform_kafka.kinds.config.simulation import configs_of
 from kafkaform_kafka.kinds.quota.resource_type import KIND as QUOTAS
+from kafkaform_kafka.kinds.topic.simulation import key, placed
 from kafkaform_kafka.kinds.user.resource_type import KIND as LOGINS
+from kafkaform_kafka.kinds.user.simulation import Credential
 from kafkaform_kafka.memory import MemoryProvider, SimulatedClock, SimulatedCluster, Topic, refused
-from kafkaform_kafka.memory.kinds.config_kinds import configs_of
-from kafkaform_kafka.memory.kinds.scram import Credential
-from kafkaform_kafka.memory.kinds.topics import key, placed
 from kafkaform_kafka.protocol.config_values import config_map
 
-from .model.store import Fate, MemoryBackend, MemorySink
+from .kit.simulated.memory_store import Fate, MemoryBackend, MemorySink
 
 LOGIN_READS = "DescribeUserScramCredentials"
 FOLDER = Path(__file__).parent / "cases"

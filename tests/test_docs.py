@@ -228,10 +228,10 @@ def test_every_link_leads_somewhere(path: Path) -> None:
 
 
 def test_the_number_of_pinned_jars_is_told_right() -> None:
-    """docs/architecture.md counts the jars of the sandbox's list."""
+    """The decision about the sandbox counts the jars of its list."""
     lines = (ROOT / "kafkaform/sandbox/jars.txt").read_text().splitlines()
     count = sum(1 for line in lines if not line.startswith("#"))
-    assert f"| {count} |" in prose(DOCS / "architecture.md")
+    assert f"from {count} jars" in prose(DOCS / "decisions/023-pinned-jars.md")
 
 
 # ── file formats ────────────────────────────────────────────────────────────────────────
@@ -357,3 +357,15 @@ def test_the_log_can_be_checked_without_kafkaform(tmp_path: Path) -> None:
         told = run_shown("formats/audit.md", path)
         assert told.returncode == 1, name
         assert told.stderr.startswith("record "), name
+
+
+def test_every_decision_is_listed() -> None:
+    """The index names every record by its title, and each says what was decided, why, what follows
+    and what was not chosen."""
+    folder = DOCS / "decisions"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    for path in sorted(folder.glob("[0-9]*.md")):
+        title, *sections = re.findall(r"^##? (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        number, _, name = title.partition(": ")
+        assert f"| {number} | [{name}]({path.name}) |" in index
+        assert sections == ["Decision", "Why", "What follows", "Not chosen"], path.name

@@ -16,11 +16,11 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from docs.release import sbom
+from docs.release.build import release_lock
+from docs.release.lock import LOCK, read_lock
 from kafkaform.sandbox.jars import pinned
 from kafkaform.workflow.fleet.jars import DELTA
-from release import sbom
-from release.build import release_lock
-from release.lock import LOCK, read_lock
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -13,7 +13,7 @@ from typing import Any
 from typer.core import TyperGroup
 
 from kafkaform_kafka.inspect.config_explanation import ENTITIES
-from kafkaform_kafka.inspect.configs import ENTITY_TYPES, KNOWN
+from kafkaform_kafka.inspect.configs import CONFIG_ENTITIES
 from kafkaform_kafka.inspect.source import Wanted
 from kafkaform_kafka.kinds.acl.resource_type import OPERATIONS, PERMISSIONS, RESOURCE_TYPES
 from kafkaform_kafka.kinds.quota.resource_type import QUOTA_KEYS
@@ -69,7 +69,7 @@ VALUES: Mapping[str, str] = {
 """Flag -> what its value names; `--name` names what its command is about."""
 
 WORDS: Mapping[str, Iterable[str]] = {
-    "--entity-type": tuple(ENTITY_TYPES),
+    "--entity-type": tuple(CONFIG_ENTITIES),
     "--operation": tuple(OPERATIONS),
     "--permission": tuple(PERMISSIONS),
     "--resource-type": tuple(RESOURCE_TYPES),
@@ -154,7 +154,8 @@ class Completer:
         if path == ("explain", "config"):
             found: Sequence[str] = self._explained(words[2:])
         elif path == ("describe", "configs"):
-            found = tuple(KNOWN[kind]()) if (kind := _described("configs", words)) in KNOWN else ()
+            entity = CONFIG_ENTITIES.get(_described("configs", words))
+            found = tuple(entity.known()) if entity else ()
         else:
             found = self.names(OPERANDS.get(path, ""))
         return found or _flags(command)

@@ -63,6 +63,10 @@ class Type:
         return self.kind
 
 
+META_ARGUMENTS = ("provider", "for_each", "count", "depends_on", "owner", "labels")
+META_BLOCKS = ("lifecycle",)
+"""What every resource block may say beside the attributes of its type, whose names differ."""
+
 STRING, NUMBER, BOOL, ANY = Type("string"), Type("number"), Type("bool"), Type("any")
 TEXT = Type("text")
 

@@ -13,8 +13,8 @@ SHOWN = "<secret>"
 class Secret:
     """A text that must not be seen. Whatever shows values shows `<secret>`; what would write or
     copy it (pickle, copy, JSON) is refused; `reveal` is the only way to its text, and
-    `tests/core/test_secret.py` lists who may call it. From its making on the output filter knows
-    it. An empty one is false.
+    `tests/unit/core/test_secret.py` lists who may call it. From its making on the output filter
+    knows it. An empty one is false.
     """
 
     __slots__ = ("__text",)

@@ -24,6 +24,7 @@ from ..core.diagnostics import has_errors
 from ..core.errors import KafkaformError
 from ..core.resource import Absent, CoverageKind, Depth, Failed, FaultClass, Hidden, Observed
 from ..core.value import EMPTY, FrozenMap
+from .blocks import a_schema_leaves_meta_arguments_alone, canonical_is_idempotent
 from .queries import a_query_answers_as_its_schema_says, a_query_does_not_guess
 from .workbench import Bench, Edit, Fixture, Question, agrees, require, require_fault, require_sound
 
@@ -56,19 +57,6 @@ def an_applied_target_is_what_is_observed(fixture: Fixture) -> None:
         require(again == bench.target(attributes, seen), "target is not deterministic")
         steps = bench.steps(bench.change(Action.UPDATE, attributes, seen, again))
         require(not steps, f"an object that is as asked gets steps: {steps}")
-
-
-def canonical_is_idempotent(fixture: Fixture) -> None:
-    """Observed attributes are canonical already, and canonical twice is canonical once."""
-    with Bench(fixture) as bench:
-        canonical, facts = fixture.type.canonical, bench.session.facts
-        for edit in fixture.edits:
-            once = canonical(fixture.fresh(edit.start), facts)
-            require(canonical(once, facts) == once, f"canonical changes its own result: {once}")
-        attributes = fixture.fresh(EMPTY)
-        fixture.make(attributes)
-        seen = bench.wait_seen(attributes).attributes
-        require(canonical(seen, facts) == seen, f"observed is not canonical: {seen}")
 
 
 def creating_what_exists_is_never_applied(fixture: Fixture) -> None:
@@ -357,6 +345,7 @@ def _quietly(call: Callable[[], list[T]]) -> list[T]:
 
 
 CHECKS: tuple[Check, ...] = (
+    a_schema_leaves_meta_arguments_alone,
     a_created_object_has_an_incarnation,
     an_applied_target_is_what_is_observed,
     canonical_is_idempotent,

@@ -27,8 +27,9 @@ class ResourceType:
 
     key(attributes): the identity's key. Raises ValueError if the attributes cannot name one.
     canonical(attributes, facts): one spelling for equal things (units, case, order of sets).
-    target(declared, observed, facts, keep): the whole object as it shall be: what was left out
-        takes the live value or the system's default; with `keep` live extras stay (adoption).
+    target(declared, observed, facts, keep): the whole object as it shall be, canonical, though
+        `declared` is spelled as in its block: what was left out takes the live value or the
+        system's default; with `keep` live extras stay (adoption).
     check(change, facts): faults of the change that need no broker; errors block it.
     steps(change, facts): the requests that make it true, in order. Same inputs, same steps.
     import_key(id): the identity key that an import id names. Raises ValueError.

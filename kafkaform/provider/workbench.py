@@ -160,9 +160,9 @@ class Bench:
         return Identity(INSTANCE, self.fixture.type.name, self.fixture.type.key(attributes))
 
     def target(self, attributes: FrozenMap, observed: Observed | None) -> FrozenMap:
-        """The whole object that these declared attributes ask for."""
-        canonical = self.fixture.type.canonical(attributes, self.facts)
-        return self.fixture.type.target(canonical, observed, self.facts, False)
+        """The whole object that these declared attributes ask for, spelled as the block spells
+        it: a plan makes nothing canonical first."""
+        return self.fixture.type.target(attributes, observed, self.facts, False)
 
     def change(
         self,

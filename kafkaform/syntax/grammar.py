@@ -1,7 +1,7 @@
 """The grammar as tables, and the loop that reads tokens by them.
 
 The tables are data, made once from hcl2's rules and our corrections to them by `python -m
-tests.syntax.compile`: no grammar is built when a command starts, and no cache of one is read
+tests.unit.syntax.compile`: no grammar is built when a command starts, and no cache of one is read
 that somebody else could have replaced.
 """
 

@@ -23,6 +23,7 @@ from .properties_file import Property, parse
 
 KAFKA = "kafka"
 COMMAND_LINE = Range("command line", 1, 1, 1, 1)
+_NO_CLUSTER = "Add a kafka provider block, or give --bootstrap-server HOST:PORT."
 MAX_FILE_BYTES = 1 << 20
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\],]+):(\d{1,5})")
 _REFERENCE = re.compile(r"(env):([A-Za-z_]\w*)|(file):(.+)", re.ASCII | re.DOTALL)
@@ -91,22 +92,29 @@ def resolve_configured(inputs: ConnectionInputs) -> Connection:
 
 
 def _chosen(providers: Mapping[str, ProviderConfig], wanted: str | None) -> ProviderConfig:
-    listed = ", ".join(sorted(providers))
+    """The Kafka cluster that is meant: the commands that connect so know no other system."""
+    clusters = {name: block for name, block in providers.items() if block.name == KAFKA}
+    listed = ", ".join(sorted(clusters))
     if wanted is not None:
         if wanted not in providers:
             raise UsageError(
                 f"the configuration has no provider instance {wanted!r}",
-                suggest(wanted, providers) or f"There are: {listed or 'none'}.",
+                suggest(wanted, clusters) or f"There are: {listed or 'none'}.",
             )
-        return providers[wanted]
-    if len(providers) != 1:
+        if wanted not in clusters:
+            raise UsageError(
+                f"provider instance {wanted!r} is no Kafka cluster",
+                f"Choose one with --provider: {listed}." if clusters else _NO_CLUSTER,
+            )
+        return clusters[wanted]
+    if providers and not clusters:
+        raise UsageError("no provider instance of the configuration is Kafka", _NO_CLUSTER)
+    if len(clusters) != 1:
         raise UsageError(
-            f"the configuration has {len(providers)} provider instances",
-            f"Choose one with --provider: {listed}."
-            if providers
-            else "Add a provider block, or give --bootstrap-server HOST:PORT.",
+            f"the configuration has {len(clusters)} provider instances",
+            f"Choose one with --provider: {listed}." if clusters else _NO_CLUSTER,
         )
-    return next(iter(providers.values()))
+    return next(iter(clusters.values()))
 
 
 # ── the command line ────────────────────────────────────────────────────────────────────

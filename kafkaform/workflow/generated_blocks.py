@@ -142,7 +142,10 @@ def _decides(kind: ResourceType, item: Found, name: str) -> bool:
         return False
     other = f"{value} " if isinstance(value, str) else value + 1
     arguments = filled(item.arguments, kind.schema).with_items({name: other})
-    return kind.key(arguments) != item.identity.key
+    try:
+        return kind.key(arguments) != item.identity.key
+    except ValueError:  # no name that an object of this type can have, so the key is made of it
+        return True
 
 
 def _text(draft: _Draft, names: Names) -> str:

@@ -14,48 +14,24 @@ from kafkaform.provider.contract import ResourceType, Secrets, Session
 
 from .connection.settings import CONFIG, check, read_settings
 from .data_sources import DATA
-from .kinds.acl import resource_type as acls
-from .kinds.acl import roles
-from .kinds.config import resource_type as config_kinds
-from .kinds.leaders import resource_type as leaders
-from .kinds.quota import resource_type as quotas
-from .kinds.topic import configs
-from .kinds.topic import resource_type as topics
-from .kinds.user import resource_type as scram
-
-TYPES: Mapping[str, ResourceType] = {
-    kind.name: kind
-    for kind in (
-        topics.TYPE,
-        configs.TYPE,
-        quotas.TYPE,
-        scram.TYPE,
-        acls.TYPE,
-        roles.TYPE,
-        *config_kinds.TYPES,
-    )
-}
-
-COMMANDED: Mapping[str, ResourceType] = {leaders.KIND: leaders.TYPE}
+from .kinds.kind import Kind, KindRights
+from .resource_kinds import KINDS
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaProvider:
-    """See `kafkaform.provider.contract.Provider`."""
+    """See `kafkaform.provider.contract.Provider`; `make_provider` makes one."""
 
+    kinds: tuple[Kind, ...]
+    types: Mapping[str, ResourceType]
+    commanded: Mapping[str, ResourceType]
+    rights: Mapping[str, KindRights]
+    """What the guard against lock-outs looks after, by kind."""
     name: str = "kafka"
 
     @property
     def config(self) -> ObjectSchema:
         return CONFIG
-
-    @property
-    def types(self) -> Mapping[str, ResourceType]:
-        return TYPES
-
-    @property
-    def commanded(self) -> Mapping[str, ResourceType]:
-        return COMMANDED
 
     @property
     def data(self) -> Mapping[str, ObjectSchema]:
@@ -70,7 +46,7 @@ class KafkaProvider:
         # Importing both clients takes a quarter of a second, which `validate` need not pay.
         from .session import open_session
 
-        return open_session(settings)
+        return open_session(settings, self.kinds)
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         from .review import changes as review  # plans need it, `validate` does not
@@ -82,7 +58,19 @@ class KafkaProvider:
     ) -> Review:
         from .review import changes as review
 
-        return review.review(changes, sweeps, facts)
+        return review.review(changes, sweeps, facts, self.rights)
 
 
-PROVIDER = KafkaProvider()
+def make_provider(kinds: Sequence[Kind]) -> KafkaProvider:
+    """A provider that knows these kinds of objects."""
+    types = [(kind, kind.type) for kind in kinds if kind.type is not None]
+    return KafkaProvider(
+        kinds=tuple(kinds),
+        types={kind.name: type_ for kind, type_ in types if not kind.commanded},
+        commanded={kind.name: type_ for kind, type_ in types if kind.commanded},
+        rights={kind.name: kind.rights for kind in kinds if kind.rights is not None},
+    )
+
+
+PROVIDER = make_provider(KINDS)
+TYPES = PROVIDER.types

@@ -1,12 +1,9 @@
-"""The session over one real cluster: which function reads a kind and sends a request.
-
-A new kind adds rows to the two tables below, and nothing else changes here.
-"""
+"""The session over one real cluster: each kind says how it is read and sent."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kafkaform.core.change import Batch, Change, Impact, Outcome, OutcomeStatus, Step, Verdict
 from kafkaform.core.errors import KafkaformError
@@ -14,72 +11,33 @@ from kafkaform.core.resource import Depth, Facts, FaultClass, Identity, Reading,
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
 
-from .authority import listed_rights as rights_reads
 from .authority import required_rights
 from .authority.own_rights import read_held
 from .cluster.brokers import live_nodes, read_cluster
-from .cluster.context import Context, Order, Reads, Reply, Send
+from .cluster.context import Context, Order, Reply, Requests, Send
 from .cluster.facts import read_facts
 from .connection import clients
 from .connection.native import Native, open_native
 from .connection.settings import Settings
 from .connection.tokens import tokens_of
 from .data_sources import Source, answer
-from .kinds.acl import read as acl_reads
-from .kinds.acl import resource_type as acls
-from .kinds.acl import send as acl_sends
-from .kinds.config import read as config_reads
-from .kinds.config import resource_type as config_kinds
-from .kinds.config import send as config_sends
-from .kinds.leaders import read as leader_reads
-from .kinds.leaders import resource_type as leaders
-from .kinds.leaders import send as leader_sends
-from .kinds.quota import read as quota_reads
-from .kinds.quota import resource_type as quotas
-from .kinds.quota import send as quota_sends
-from .kinds.topic import configs
-from .kinds.topic import read as topic_reads
-from .kinds.topic import resource_type as topics
-from .kinds.topic import send as topic_sends
+from .kinds.kind import Kind
 from .kinds.topic import send_placement as placement_sends
-from .kinds.user import read as scram_reads
-from .kinds.user import resource_type as scram
-from .kinds.user import send as scram_sends
-from .protocol import rights
+from .resource_kinds import KINDS
 from .review.impact import assess
 from .wire.client import NotSent, Wire
 from .wire.login_tokens import TokenProvider
-
-READS: Mapping[str, Reads] = {
-    topics.KIND: Reads(topic_reads.sweep_topics, topic_reads.read_topics),
-    configs.KIND: Reads(topic_reads.sweep_topic_configs, topic_reads.read_topic_configs),
-    quotas.KIND: Reads(quota_reads.sweep_quotas, quota_reads.read_quotas),
-    scram.KIND: Reads(scram_reads.sweep_scram, scram_reads.read_scram),
-    acls.KIND: Reads(acl_reads.sweep_acls, acl_reads.read_acls),
-    rights.KIND: Reads(rights_reads.sweep_rights, rights_reads.read_rights),
-    leaders.KIND: Reads(leader_reads.sweep_leaders, leader_reads.read_leaders),
-    **{scope.kind: config_reads.reads(scope) for scope in config_kinds.SCOPES},
-}
-SENDS: Mapping[str, Send] = {
-    "CreateTopics": topic_sends.send_create_topics,
-    "CreatePartitions": topic_sends.send_create_partitions,
-    "IncrementalAlterConfigs": config_sends.send_alter_configs,
-    "DeleteTopics": topic_sends.send_delete_topics,
-    "AlterPartitionReassignments": placement_sends.send_moves,
-    leaders.API: leader_sends.send_elections,
-    "AlterClientQuotas": quota_sends.send_alter_quotas,
-    scram.API: scram_sends.send_alter_scram,
-    "CreateAcls": acl_sends.send_create_acls,
-    "DeleteAcls": acl_sends.send_delete_acls,
-}
 
 
 class KafkaSession:
     """One connection to one cluster (see `kafkaform.provider.contract.Session`)."""
 
-    def __init__(self, context: Context, native: Native) -> None:
+    def __init__(self, context: Context, native: Native, kinds: Sequence[Kind] = KINDS) -> None:
         self._context = context
         self._native = native
+        found = {kind.name: kind.connect() for kind in kinds if kind.connect is not None}
+        self._reads = {name: requests.reads for name, requests in found.items()}
+        self._sends = join_sends(found.values())
 
     @property
     def context(self) -> Context:
@@ -94,7 +52,7 @@ class KafkaSession:
         return live_nodes(self._context)
 
     def sweep(self, kind: str, depth: Depth) -> Sweep:
-        return READS[kind].sweep(self._context, depth)
+        return self._reads[kind].sweep(self._context, depth)
 
     def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
         by_kind: dict[str, list[Identity]] = defaultdict(list)
@@ -102,7 +60,7 @@ class KafkaSession:
             by_kind[identity.kind].append(identity)
         readings: dict[Identity, Reading] = {}
         for kind, group in by_kind.items():
-            readings.update(READS[kind].read(self._context, group, at))
+            readings.update(self._reads[kind].read(self._context, group, at))
         return readings
 
     def query(self, data: str, arguments: FrozenMap) -> FrozenMap:
@@ -135,7 +93,7 @@ class KafkaSession:
         return placement_sends.cancel(self._context, ticket)
 
     def _send(self, request: str, order: Order) -> Sequence[Reply]:
-        return SENDS[request](self._context, order)
+        return self._sends[request](self._context, order)
 
     def prove(self) -> None:
         self._context.wire.prove()
@@ -144,7 +102,18 @@ class KafkaSession:
         self._context.wire.close()
 
 
-def open_session(settings: Settings) -> KafkaSession:
+def join_sends(found: Iterable[Requests]) -> Mapping[str, Send]:
+    """API -> what sends its requests, whichever kinds they are for. Raises ValueError if two
+    functions send the same."""
+    joined: dict[str, Send] = {}
+    for requests in found:
+        for api, send in requests.sends.items():
+            if joined.setdefault(api, send) is not send:
+                raise ValueError(f"{api} is sent by two functions: {joined[api]} and {send}")
+    return joined
+
+
+def open_session(settings: Settings, kinds: Sequence[Kind] = KINDS) -> KafkaSession:
     """Connect both clients and read the facts. Raises ConnectError, ConfigurationError,
     OtherCluster."""
     clients.fence_logs()
@@ -165,7 +134,7 @@ def open_session(settings: Settings) -> KafkaSession:
     except KafkaformError:
         wire.close()
         raise
-    return KafkaSession(Context(settings, wire, facts), native)
+    return KafkaSession(Context(settings, wire, facts), native, kinds)
 
 
 def _outcome(reply: Reply) -> Outcome:

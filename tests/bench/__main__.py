@@ -29,9 +29,10 @@ from kafkaform.state.model import State, new_state
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
 from kafkaform.workflow.planning import plan_now
 from kafkaform.workflow.workspace import Workspace, connected, open_workspace
-from tests.bench import audit, language, scale, startup
-from tests.proof.cluster import client, make, own_sandbox
-from tests.proof.folder import PROVIDER
+
+from ..kit.commands.process_folder import PROVIDER
+from ..kit.kafka.clusters import client, make, own_sandbox
+from . import audit, language, scale, startup
 
 TOPICS, ROUNDS = 500, 5
 KIND = "kafka_topic"
@@ -122,13 +123,13 @@ def plan() -> None:
 
 def permissions() -> None:
     """Loads Spark, which no other part needs."""
-    from tests.bench import fleet_permissions
+    from . import fleet_permissions
 
     fleet_permissions.main()
 
 
 def fleet() -> None:
-    from tests.bench import fleet as builds
+    from . import fleet as builds
 
     builds.main()
 

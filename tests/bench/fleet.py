@@ -9,7 +9,7 @@
   other names 4 and 16 times.
 
 SIZE 1 is a cluster of 2,000 topics, 10,000 ACLs and 25,000 audit records in each of live, state
-and configuration; SIZE 0.05 a twentieth of that. Clusters are seeded (`tests.fleet.world`).
+and configuration; SIZE 0.05 a twentieth of that. Clusters are seeded (`tests.kit.fleet.world`).
 --folder keeps what lands and the tables, a root for each number of clusters; --gold measures gold
 alone of such a root, since large fleets take hours. Needs the fleet extra.
 """
@@ -39,11 +39,13 @@ from kafkaform.fleet.build.order import ordered
 from kafkaform.fleet.landed.register import Register
 from kafkaform.fleet.spark.session import LARGE_BYTES, Landed, Place, build_session
 from kafkaform.fleet.spark.store import Store
+from kafkaform.fleet.tables import manifest
 from kafkaform.fleet.tables.dataset import Context, Dataset
-from kafkaform.fleet.tables.definitions import TABLES, Layer, manifest
+from kafkaform.fleet.tables.definitions import TABLES, Layer
 from kafkaform.sandbox.places import cache
 from kafkaform.workflow.fleet.jars import with_jars
-from tests.fleet.world import Size, World
+
+from ..kit.fleet.world import Size, World
 
 SIZE, CLUSTERS = 0.05, (50, 200, 800)
 COPIED, COPIES = 200, (1, 4, 16)

@@ -34,8 +34,9 @@ from kafkaform.fleet.tables.dataset import Context
 from kafkaform.sandbox.places import cache
 from kafkaform.workflow.fleet.jars import with_jars
 from kafkaform_kafka.kinds.acl.resource_type import Acl
-from tests.fleet.access_worlds import World
-from tests.fleet.frames import frame
+
+from ..kit.fleet.access_worlds import World
+from ..kit.fleet.frames import frame
 
 CLUSTERS, TOPICS, ACLS, TEAMS, APPS, PRINCIPALS = 8, 2_000, 10_000, 20, 10, 500
 ROUNDS, SEED = 2, 11

@@ -27,9 +27,10 @@ from kafkaform.plan.observe import Look, gather
 from kafkaform.render.human import human
 from kafkaform.workflow.planning import _header, make_plan
 from kafkaform.workflow.workspace import connected, first_state, open_workspace, read_log
-from tests.bench.limit import Bare
-from tests.proof.cluster import own_sandbox
-from tests.proof.folder import PROVIDER
+
+from ..kit.commands.process_folder import PROVIDER
+from ..kit.kafka.clusters import own_sandbox
+from .limit import Bare
 
 TOPICS, ACLS, ROUNDS = 10_000, 50_000, 3
 STAGES = ("parse", "read", "diff", "render")

@@ -11,7 +11,7 @@ from kafkaform.state.codec import encode
 from kafkaform.state.edit import drop, put, with_scope
 from kafkaform.state.model import Row, State
 
-from .engine import KAFKA, House, identity
+from ..kit.simulated.engine import KAFKA, House, identity
 from .wishes import FOREIGN, address
 
 UNUSABLE = frozenset({"anchor", "scope", "checksum"})

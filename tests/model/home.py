@@ -15,8 +15,9 @@ from kafkaform.state.codec import decode, encode
 from kafkaform.state.edit import drop
 from kafkaform_kafka.memory import Killed
 
-from . import engine, forgery
-from .store import Surprise
+from ..kit.simulated import engine
+from ..kit.simulated.memory_store import Surprise
+from . import forgery
 from .wishes import DURABLE, FOREIGN, MISHAPS, WRITES, Wish, desired
 from .witness import Witness
 

@@ -14,9 +14,10 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from . import engine, wishes
-from .boxes import Box
-from .engine import TIMEOUT
+from ..kit.simulated import engine
+from ..kit.simulated.boxes import Box
+from ..kit.simulated.engine import TIMEOUT
+from . import wishes
 from .home import Home, options
 from .shapes import Many, Pick, Record, Whole, record
 from .wishes import BOXES, CROWD, FOREIGN, Wish

@@ -20,7 +20,7 @@ from kafkaform.provider.contract import Session
 from kafkaform.state.backend import Held
 from kafkaform.workflow import applying, plan_choice, workspace
 
-from .store import MemoryBackend
+from ..kit.simulated.memory_store import MemoryBackend
 
 Patch = tuple[Any, str, Any]
 

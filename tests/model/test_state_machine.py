@@ -1,6 +1,6 @@
 """The whole engine against everything at once: faults, deaths, forgeries, rivals, new wishes.
 
-The steps and what must hold after each are in `machine`; `tests/soak/machine.py` plays a hundred
+The steps and what must hold after each are in `machine`; `tests/long/machine.py` plays a hundred
 thousand of them.
 """
 
@@ -89,7 +89,7 @@ QUICKLY_FOUND = (
     "no lock",
     "a log that was cut off is believed",
 )
-"""What takes a second at most; `tests/soak/mutants.py` looks for all."""
+"""What takes a second at most; `tests/long/mutants.py` looks for all."""
 
 
 def found(name: str) -> Failure | None:

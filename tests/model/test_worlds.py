@@ -32,7 +32,7 @@ from kafkaform_kafka.memory import (
     throttled,
 )
 
-from . import engine
+from ..kit.simulated import engine
 from .worlds import KAFKA, MAKERS, OPTIONS, Outsider, Writer, play
 
 EXAMPLES = int(os.environ.get("KAFKAFORM_WORLDS", "60"))

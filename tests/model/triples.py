@@ -20,8 +20,9 @@ from kafkaform.plan.model import Mode, Options
 from kafkaform.state.codec import encode
 from kafkaform.state.model import PROTECTIONS, Row, State
 
-from . import engine, wishes
-from .engine import KAFKA, House, identity
+from ..kit.simulated import engine
+from ..kit.simulated.engine import KAFKA, House, identity
+from . import wishes
 from .shapes import Many, Pick, draw
 from .wishes import Wish, address, desired
 

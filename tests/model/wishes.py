@@ -19,11 +19,11 @@ from kafkaform_kafka.memory import (
     throttled,
 )
 
-from . import engine
-from .boxes import KIND
-from .engine import TIMEOUT
+from ..kit.simulated import engine
+from ..kit.simulated.boxes import KIND
+from ..kit.simulated.engine import TIMEOUT
+from ..kit.simulated.memory_store import MOMENTS
 from .shapes import Either, Pick, Shape, Whole, record
-from .store import MOMENTS
 
 NAMES, FOREIGN = ("a", "b", "c", "d"), "f"
 """Topics that can be declared, and one of somebody else that never is."""

@@ -26,9 +26,9 @@ from kafkaform.plan.model import Mode, Plan
 from kafkaform.state.model import State
 from kafkaform_kafka.memory import Topic
 
-from .boxes import Box
-from .engine import House, identity
-from .store import state_in
+from ..kit.simulated.boxes import Box
+from ..kit.simulated.engine import House, identity
+from ..kit.simulated.memory_store import state_in
 
 Thing = Topic | Box
 GONE = ("it is gone already", "the recorded object is gone", "deleted outside kafkaform")

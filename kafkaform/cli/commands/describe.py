@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kafkaform_kafka.inspect.configs import ENTITY_TYPES, KNOWN, unknown
+from kafkaform_kafka.inspect.configs import CONFIG_ENTITIES, unknown
 from kafkaform_kafka.inspect.documents import describe
 from kafkaform_kafka.inspect.source import Wanted
 from kafkaform_kafka.session import KafkaSession
@@ -56,7 +56,7 @@ def configs(
     way: Way,
     keys: Annotated[list[str] | None, typer.Argument(metavar="CONFIG")] = None,
     entity_type: Annotated[
-        str, typer.Option("--entity-type", metavar="TYPE", help=", ".join(ENTITY_TYPES) + ".")
+        str, typer.Option("--entity-type", metavar="TYPE", help=", ".join(CONFIG_ENTITIES) + ".")
     ] = "topics",
     entity_name: Annotated[
         list[str],
@@ -75,11 +75,11 @@ def configs(
 
     A name may be a glob. Defaults are included; the five columns are those of KIP-248.
     """
-    if entity_type not in ENTITY_TYPES:
+    if entity_type not in CONFIG_ENTITIES:
         raise UsageError(
             f"--entity-type {entity_type!r} has no configs to describe",
-            suggest(entity_type, ENTITY_TYPES)
-            or f"It is one of {', '.join(ENTITY_TYPES)}. `kafkaform describe quotas` and "
+            suggest(entity_type, CONFIG_ENTITIES)
+            or f"It is one of {', '.join(CONFIG_ENTITIES)}. `kafkaform describe quotas` and "
             "`kafkaform describe users` tell of clients and users.",
         )
     if (entity_default or "" in entity_name) and entity_type != "brokers":
@@ -111,7 +111,7 @@ def _refuse_unknown(kind: str, missing: tuple[str, ...]) -> None:
     if missing:
         raise UsageError(
             f"{kind} have no config {', '.join(map(inline, missing))}",
-            suggest(missing[0], KNOWN[kind]())
+            suggest(missing[0], CONFIG_ENTITIES[kind].known())
             or f"What has configs is named with a flag: --entity-name {shlex.quote(missing[0])}.",
         )
 

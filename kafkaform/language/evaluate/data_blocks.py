@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from ...core.dataclass import dataclass
 from ...core.errors import KafkaformError, OtherCluster
 from ...core.resource import ProviderConfig
-from ...core.schema import ObjectSchema
+from ...core.schema import META_BLOCKS, ObjectSchema
 from ...core.value import FrozenMap, Value
 from ..declare.addresses import provider_instance
 from ..declare.blocks import header
@@ -20,7 +20,7 @@ from ..values.faults import Deferred, EvalError, Poisoned, as_diagnostic
 from ..values.value import ObjectVal, TupleVal, Val
 from .arguments import Arguments, Report, compile_arguments, deferred_fault, evaluate_arguments
 from .expansion import Instance, instances
-from .resources import META_BLOCKS, Site
+from .resources import Site
 
 META = ("provider", "for_each", "count", "depends_on")
 

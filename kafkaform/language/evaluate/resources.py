@@ -8,7 +8,7 @@ from ...core.address import Address
 from ...core.dataclass import dataclass, replace
 from ...core.diagnostics import Diagnostic, Range
 from ...core.resource import Declared, Identity, Lifecycle
-from ...core.schema import BOOL, STRING, ObjectSchema, map_of
+from ...core.schema import BOOL, META_ARGUMENTS, META_BLOCKS, STRING, ObjectSchema, map_of
 from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Expression
 from ..declare.addresses import ignored_paths, provider_instance
@@ -35,10 +35,8 @@ from .expansion import Instance, instances
 
 Settled = Mapping[str, FrozenMap]
 """str(address) -> attributes that the server has set."""
-META = ("provider", "for_each", "count", "depends_on", "owner", "labels")
 FAULTY_INSTANCES = 1_000
 """After so many the rest of a block is not evaluated; they say the same."""
-META_BLOCKS = ("lifecycle",)
 _LABELS = map_of(STRING)
 
 
@@ -111,7 +109,7 @@ def compile_resource(
     body, place = block.block.body, header(block.block)
     title = f"{block.address}"
     arguments = compile_arguments(
-        body, info.schema, context, place, title, report, META, META_BLOCKS
+        body, info.schema, context, place, title, report, META_ARGUMENTS, META_BLOCKS
     )
     lifecycle = block.lifecycle
     nodes = {name: block.argument(name) for name in ("owner", "labels")}

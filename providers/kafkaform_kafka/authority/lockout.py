@@ -7,7 +7,7 @@ Source of the order of ACL changes: architecture §4.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kafkaform.core.change import Action, Block, BlockKind, Change
 from kafkaform.core.dataclass import dataclass, replace
@@ -15,6 +15,7 @@ from kafkaform.core.resource import Facts, Identity
 
 from ..kinds.acl import resource_type as acls
 from ..kinds.acl.resource_type import ALLOW, CLUSTER, DELETE_FIRST, DENY, EVERYTHING, Acl
+from ..kinds.kind import KindRights
 from .authorizer import (
     EVERYBODY,
     PREFIXED,
@@ -36,36 +37,24 @@ Right = tuple[str, str, str]
 """operation, resource type, resource name."""
 
 _ALTER, _DESCRIBE = ("Alter", "Cluster", CLUSTER), ("Describe", "Cluster", CLUSTER)
-_CONFIGS = ("AlterConfigs", "Cluster", CLUSTER)
-LATER: Mapping[str, Callable[[str], Right]] = {
-    "kafka_topic": lambda name: ("Delete", "Topic", name),
-    "kafka_topic_config": lambda name: ("AlterConfigs", "Topic", name),
-    "kafka_group_config": lambda name: ("AlterConfigs", "Group", name),
-    "kafka_quota": lambda _: _CONFIGS,
-    "kafka_broker_config": lambda _: _CONFIGS,
-    "kafka_cluster_config": lambda _: _CONFIGS,
-    "kafka_client_metrics": lambda _: _CONFIGS,
-    "kafka_user_scram_credential": lambda _: _ALTER,
-}
-"""Kind -> the right that its delete needs, which comes after ACLs were made."""
-
-_ON_CLUSTER = (("Cluster", ("DescribeConfigs",), ("AlterConfigs",)),)
-MANAGED: Mapping[str, Sequence[tuple[str, tuple[str, ...], tuple[str, ...]]]] = {
-    "kafka_topic": (("Topic", ("Describe", "DescribeConfigs"), ("AlterConfigs", "Alter")),),
-    "kafka_topic_config": (("Topic", ("Describe", "DescribeConfigs"), ("AlterConfigs",)),),
-    "kafka_group_config": (("Group", ("DescribeConfigs",), ("AlterConfigs",)),),
-    "kafka_quota": _ON_CLUSTER,
-    "kafka_broker_config": _ON_CLUSTER,
-    "kafka_cluster_config": _ON_CLUSTER,
-    "kafka_client_metrics": _ON_CLUSTER,
-}
-"""Kind -> resource type, the operations by which a plan sees an object, and those by which it
-changes it. Delete is left out: to deny it to oneself is a protection, not an accident. Users with
-a password need what ACLs need."""
 _KEEPS = frozenset({Action.CREATE, Action.UPDATE, Action.ADOPT, Action.IMPORT, Action.NOOP})
 
 UNPROVEN_ACCESS = "unproven-access"
 """Accepts what cannot be proven to be harmless."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedPlan:
+    """What is judged."""
+
+    changes: Sequence[Change]
+    """All changes of the plan."""
+    created: Mapping[Identity, Acl]
+    """The ACLs that it makes."""
+    deleted: Mapping[Identity, Acl]
+    """The ACLs that it deletes."""
+    rights: Mapping[str, KindRights]
+    """Kind -> what must be allowed on its objects; kinds without a row are not guarded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +71,15 @@ class Moment:
 
 
 def lockouts(
-    changes: Sequence[Change],
-    created: Mapping[Identity, Acl],
-    deleted: Mapping[Identity, Acl],
-    before: Access,
-    me: Oneself,
-    facts: Facts,
+    plan: GuardedPlan, before: Access, me: Oneself, facts: Facts
 ) -> Iterator[tuple[Identity, Block]]:
     """The changes that take a right which this plan or the next one needs, or may take it."""
     if me.root:
         return
     mine = me.access(before)
-    wanted = {right: why for right, why in _needed(changes).items() if _held(right, mine, me)}
+    wanted = {right: why for right, why in _needed(plan).items() if _held(right, mine, me)}
     near = tuple({acl for right in wanted for acl in _find_acls(before, right)})
-    for moment in _moments(created, deleted, facts):
+    for moment in _moments(plan.created, plan.deleted, facts):
         during = moment.access(near, mine)
         for right, why in wanted.items():
             decision = decide(during, Question(me.principal, None, *right))
@@ -104,17 +88,24 @@ def lockouts(
                     yield identity, _block(right, why, decision, me)
 
 
-def _needed(changes: Sequence[Change]) -> dict[Right, str]:
+def _needed(plan: GuardedPlan) -> dict[Right, str]:
     """Right -> what needs it."""
     needed = {
         _ALTER: "only others could undo it",
         _DESCRIBE: "no later plan could read the ACLs",
     }
-    for change in changes:
-        later = LATER.get(change.identity.kind)
-        if later and change.action is Action.DELETE and change.blocked is None:
-            needed.setdefault(later(change.identity.key), f"{change.address} needs it later")
+    for change in plan.changes:
+        rights = plan.rights.get(change.identity.kind)
+        if rights is None or not rights.deletes:
+            continue
+        if change.action is Action.DELETE and change.blocked is None:
+            right = (rights.deletes, rights.resource_type, _resource_name(rights, change))
+            needed.setdefault(right, f"{change.address} needs it later")
     return needed
+
+
+def _resource_name(rights: KindRights, change: Change) -> str:
+    return CLUSTER if rights.resource_type == "Cluster" else change.identity.key
 
 
 def _held(right: Right, access: Access, me: Oneself) -> bool:
@@ -180,9 +171,7 @@ def _find_acls(access: Access, right: Right) -> Iterator[Acl]:
 
 
 def find_sight_losses(
-    changes: Sequence[Change],
-    created: Mapping[Identity, Acl],
-    deleted: Mapping[Identity, Acl],
+    plan: GuardedPlan,
     before: Access,
     after: Access,
     me: Oneself,
@@ -196,11 +185,12 @@ def find_sight_losses(
     if me.root:
         return
     end = Moment(
-        _select_takers(created, DENY, before, me), _select_takers(deleted, ALLOW, before, me)
+        _select_takers(plan.created, DENY, before, me),
+        _select_takers(plan.deleted, ALLOW, before, me),
     )
     taking = index((*end.made.values(), *end.gone.values()))
     denying = index(acl for acl in end.made.values() if acl.permission == DENY)
-    kept = _collect_rights(changes)
+    kept = _collect_rights(plan)
     seen = {("Describe", *one): ("", True) for one, held in told.items() if "Describe" in held}
     found = [(right, why) for right, why in kept.items() if covered(taking, *right[1:])]
     found += [(r, w) for r, w in seen.items() if r not in kept and covered(denying, *r[1:])]
@@ -225,21 +215,22 @@ def _select_takers(
     }
 
 
-def _collect_rights(changes: Sequence[Change]) -> dict[Right, tuple[str, bool]]:
+def _collect_rights(plan: GuardedPlan) -> dict[Right, tuple[str, bool]]:
     """Right -> the address that needs it, and whether to see it."""
     kept: dict[Right, tuple[str, bool]] = {}
-    for change in changes:
-        for kind, sees, alters in MANAGED.get(change.identity.kind, ()):
-            if change.action not in _KEEPS:
-                continue
-            name = CLUSTER if kind == "Cluster" else change.identity.key
-            for operation in (*sees, *alters):
-                kept.setdefault((operation, kind, name), (change.address, operation in sees))
+    for change in plan.changes:
+        rights = plan.rights.get(change.identity.kind)
+        if rights is None or change.action not in _KEEPS:
+            continue
+        name = _resource_name(rights, change)
+        for operation in (*rights.sees, *rights.changes):
+            right = (operation, rights.resource_type, name)
+            kept.setdefault(right, (change.address, operation in rights.sees))
     return kept
 
 
 def find_hiding(
-    changes: Sequence[Change], principal: str | None
+    changes: Sequence[Change], rights: Mapping[str, KindRights], principal: str | None
 ) -> Iterator[tuple[Identity, Change, Acl]]:
     """What cannot be seen, each with the change of an ACL of the same state that hides it."""
     hidden = [
@@ -256,12 +247,14 @@ def find_hiding(
     }
     known = index(denies)
     for change in hidden:
-        for kind, sees, _ in MANAGED.get(change.identity.kind, ()):
-            name = CLUSTER if kind == "Cluster" else change.identity.key
-            near = (a for b in covering(known, kind, name) for found in b.values() for a in found)
-            acl = next((acl for acl in near if any(fits(acl, one) for one in sees)), None)
-            if acl is not None:
-                yield change.identity, denies[acl], acl
+        needed = rights.get(change.identity.kind)
+        if needed is None:
+            continue
+        buckets = covering(known, needed.resource_type, _resource_name(needed, change))
+        near = (acl for bucket in buckets for found in bucket.values() for acl in found)
+        acl = next((acl for acl in near if any(fits(acl, one) for one in needed.sees)), None)
+        if acl is not None:
+            yield change.identity, denies[acl], acl
 
 
 def _judge_right(

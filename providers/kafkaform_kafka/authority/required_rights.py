@@ -16,24 +16,8 @@ from kafkaform.core.resource import Fault, FaultClass
 
 from ..kinds.acl.resource_type import CLUSTER
 from ..protocol import rights
+from ..protocol.apis import APIS, On
 from ..protocol.faults import code_name, right_for
-
-ON_TOPIC = {
-    "CreatePartitions": "Alter",
-    "DeleteTopics": "Delete",
-    "IncrementalAlterConfigs": "AlterConfigs",
-}
-"""API -> operation on the topic that a step names."""
-
-ON_CLUSTER = {
-    "AlterClientQuotas": "AlterConfigs",
-    "AlterPartitionReassignments": "Alter",
-    "AlterUserScramCredentials": "Alter",
-    "CreateAcls": "Alter",
-    "DeleteAcls": "Alter",
-    "ElectLeaders": "Alter",
-}
-"""API -> operation on the cluster."""
 
 Right = tuple[str, str, str]
 """operation, resource type, resource name."""
@@ -77,7 +61,7 @@ def find_missing(steps: Sequence[Step], held: Held) -> Iterator[tuple[Step, Righ
     for step in steps:
         name = _topic(step)
         known = held.cluster if name is None else held.topics.get(name)
-        wanted = _on_cluster(step) if name is None else ON_TOPIC[step.request.name]
+        wanted = _operation(step, name)
         if known is not None and wanted is not None and wanted not in known:
             yield step, (wanted, "Cluster", CLUSTER) if name is None else (wanted, "Topic", name)
 
@@ -96,9 +80,23 @@ def _grants(step: Step, principal: str | None) -> bool:
 
 def _topic(step: Step) -> str | None:
     """The topic that must allow this step; None if it is another kind of object."""
-    if step.request.name not in ON_TOPIC or step.payload.get("resource", "topic") != "topic":
+    api = APIS.get(step.request.name)
+    if api is None or not api.foretold or api.on is On.CLUSTER:
+        return None
+    if api.on is On.CONFIGS and step.payload.get("resource", "topic") != "topic":
         return None
     return str(step.payload["name"])
+
+
+def _operation(step: Step, topic: str | None) -> str | None:
+    """What must be allowed on this topic or, without one, on the cluster; None where the cluster
+    does not tell."""
+    api = APIS.get(step.request.name)
+    if api is None or not api.foretold:
+        return None
+    if topic is None and api.on is On.CONFIGS and step.payload.get("resource") == "group":
+        return None
+    return api.operation or None
 
 
 def _fault(api: str, right: Right, held: Held, principal: str | None) -> Fault:
@@ -129,13 +127,6 @@ def _unseen(right: Right, held: Held) -> str:
     if not held.hidden or right[:2] != ("Delete", "Topic"):
         return ""
     return "; if it has Delete on Cluster, grant Describe on Cluster, so that this can be seen"
-
-
-def _on_cluster(step: Step) -> str | None:
-    if step.request.name == "IncrementalAlterConfigs":
-        group = step.payload.get("resource") == "group"
-        return None if group else "AlterConfigs"
-    return ON_CLUSTER.get(step.request.name)
 
 
 def named(codes: Set[int] | None) -> Set[str] | None:

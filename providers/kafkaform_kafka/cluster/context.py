@@ -73,3 +73,11 @@ class Reads:
 
     sweep: Listing
     read: Callable[[Context, Sequence[Identity], str | None], Mapping[Identity, Reading]]
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """What one kind of object asks of a real cluster. sends: API -> how its request is sent."""
+
+    reads: Reads
+    sends: Mapping[str, Send] = EMPTY

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
+from kafkaform.core.dataclass import dataclass
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap, Value
 
@@ -18,14 +19,6 @@ from ..wire.describe import ConfigRow, Names, ResourceRow
 from .source import TOPICS_HIDDEN, Source, Wanted, told, unread
 
 AT_ONCE = 250
-ENTITY_TYPES: Mapping[str, str] = {
-    "topics": "topic",
-    "brokers": "broker",
-    "groups": "group",
-    "client-metrics": "client_metrics",
-}
-"""What is typed -> the resource type of the protocol."""
-
 SOURCES: Mapping[int, tuple[str, str]] = {
     0: ("UNKNOWN", "Unknown"),
     1: ("DYNAMIC_TOPIC_CONFIG", "Dynamic topic config"),
@@ -38,24 +31,6 @@ SOURCES: Mapping[int, tuple[str, str]] = {
     8: ("GROUP_CONFIG", "Group config"),
 }
 """Number on the wire -> the protocol's name and KIP-248's words for people."""
-
-OWN: Mapping[str, str] = {
-    "topics": SOURCES[1][0],
-    "brokers": SOURCES[2][0],
-    "groups": SOURCES[8][0],
-    "client-metrics": SOURCES[7][0],
-}
-"""What is typed -> the source of what is set on such a thing itself; all that is told of the
-default of brokers is set there."""
-
-
-KNOWN: Mapping[str, Callable[[], Collection[str]]] = {
-    "topics": lambda: TOPIC_KEYS,
-    "brokers": broker_keys,
-    "groups": lambda: GROUP_KEYS,
-    "client-metrics": lambda: METRICS_KEYS,
-}
-"""What is typed -> the configs of such a thing in Kafka 4.3."""
 
 _GLOB = re.compile(r"[*?\[]")
 
@@ -77,7 +52,7 @@ def unknown(document: FrozenMap, keys: Sequence[str]) -> tuple[str, ...]:
     """Those of these names and globs that are no config of Kafka's, nor of what is described."""
     kind = document["entity_type"]
     there = {row["name"] for entity in document["entities"] for row in entity["configs"]}
-    known = there.union(KNOWN[kind]())
+    known = there.union(CONFIG_ENTITIES[kind].known())
     return tuple(
         key
         for key in keys
@@ -88,7 +63,7 @@ def unknown(document: FrozenMap, keys: Sequence[str]) -> tuple[str, ...]:
 
 def own(document: FrozenMap) -> FrozenMap:
     """The document with nothing but what is set on each entity itself."""
-    mine = OWN[document["entity_type"]]
+    mine = CONFIG_ENTITIES[document["entity_type"]].source
     entities = tuple(
         entity
         if entity["default"]
@@ -106,7 +81,7 @@ def _entities(source: Source, wanted: Wanted) -> tuple[tuple[str, ...], str | No
         return ("",), None
     if wanted.exact:
         return wanted.exact, None
-    names, hidden = _LISTED[wanted.entity_type](source)
+    names, hidden = CONFIG_ENTITIES[wanted.entity_type].names(source)
     return tuple(name for name in names if fnmatchcase(name, wanted.name)), hidden
 
 
@@ -140,12 +115,28 @@ def _named(source: Source, resource: str) -> tuple[str, ...]:
     return found.names
 
 
-_LISTED: Mapping[str, Callable[[Source], tuple[tuple[str, ...], str | None]]] = {
-    "topics": _topic_names,
-    "brokers": _broker_names,
-    "groups": _group_names,
-    "client-metrics": _metrics_names,
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """One kind of things that have configs."""
+
+    resource: str
+    """The resource type of the protocol."""
+    source: str
+    """Where configs come from that are set on such a thing itself; all that is told of the default
+    of brokers is set there."""
+    known: Callable[[], Collection[str]]
+    """The configs of such a thing in Kafka 4.3."""
+    names: Callable[[Source], tuple[tuple[str, ...], str | None]]
+    """Those that there are, and what may be hidden among them."""
+
+
+CONFIG_ENTITIES: Mapping[str, Entity] = {
+    "topics": Entity("topic", SOURCES[1][0], lambda: TOPIC_KEYS, _topic_names),
+    "brokers": Entity("broker", SOURCES[2][0], broker_keys, _broker_names),
+    "groups": Entity("group", SOURCES[8][0], lambda: GROUP_KEYS, _group_names),
+    "client-metrics": Entity("client_metrics", SOURCES[7][0], lambda: METRICS_KEYS, _metrics_names),
 }
+"""By what is typed."""
 
 
 def config_rows(
@@ -161,7 +152,7 @@ def config_rows(
         answer = source.ask(
             "DescribeConfigs",
             partial(wire.configs, node=node, keys=keys),
-            ENTITY_TYPES[entity_type],
+            CONFIG_ENTITIES[entity_type].resource,
             some,
             node=node,
         )

@@ -12,16 +12,15 @@ from fnmatch import fnmatchcase
 from functools import partial
 
 from kafkaform.core.errors import KafkaformError
-from kafkaform.core.resource import CoverageKind, Depth, Fault, Observed, Sweep
+from kafkaform.core.resource import CoverageKind, Depth, Fault, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
 from ..cluster.brokers import answering_node
 from ..cluster.context import Context
 from ..cluster.exchange import attempt
-from ..kinds.quota.levels import CLIENT_ID, USER
-from ..kinds.quota.resource_type import DEFAULT
+from ..kinds.kind import Kind
 from ..protocol.faults import fault_of
-from ..protocol.keys import SEPARATOR
+from ..resource_kinds import KINDS
 from ..wire import cluster as cluster_wire
 from ..wire import describe as wire
 from ..wire.describe import BrokerRow, ResourceRow, TopicRow
@@ -32,30 +31,15 @@ RELEASE_SECONDS = 3.0
 """How long a broker may take to say its release: one that has just ended is listed until it is
 fenced, and nothing but this one column waits for it."""
 
-QUOTA_SOURCES: Mapping[tuple[bool | None, bool | None], str] = {
-    (True, True): "Client of user",
-    (True, False): "Default client of user",
-    (True, None): "User",
-    (False, True): "Client of default user",
-    (False, False): "Default client of default user",
-    (False, None): "Default user",
-    (None, True): "Client",
-    (None, False): "Default client",
-}
-"""Whether user and client id are named (None: not part of the entity) -> KIP-248's QuotaSource."""
-
 
 def describe(
-    kind: str, context: Context, sweep: Callable[[str, Depth], Sweep], wanted: Wanted
+    name: str, context: Context, sweep: Callable[[str, Depth], Sweep], wanted: Wanted
 ) -> FrozenMap:
-    """The document of one kind. Raises KafkaformError if it cannot be read at all."""
+    """The document of this name. Raises KafkaformError if it cannot be read at all."""
+    if name in OBJECTS:
+        return describe_objects(OBJECTS[name], context.facts.scope_id, sweep, wanted)
     source = Source(context, sweep)
-    return FrozenMap(
-        format_version="1.0",
-        kind=kind,
-        cluster_id=context.facts.scope_id,
-        **DESCRIBED[kind](source, wanted),
-    )
+    return _document(name, context.facts.scope_id, ASKED[name](source, wanted))
 
 
 # ── topics ──────────────────────────────────────────────────────────────────────────────
@@ -215,104 +199,43 @@ def _authorizer(source: Source) -> FrozenMap:
     )
 
 
-# ── ACLs, quotas, users ─────────────────────────────────────────────────────────────────
+# ── objects of one kind ─────────────────────────────────────────────────────────────────
 
 
-def _swept(source: Source, kind: str) -> Sweep:
-    sweep = source.sweep(kind, Depth.FULL)
-    if sweep.coverage.kind is CoverageKind.FAILED and sweep.coverage.fault is not None:
-        raise unread(sweep.coverage.fault)
-    return sweep
-
-
-def _by_fields(item: Observed) -> str:
-    """Sorts by one field after the other: `User:b` before `User:billing`."""
-    return item.identity.key.replace(SEPARATOR, "\0")
-
-
-def _acls(source: Source, wanted: Wanted) -> dict[str, Value]:
-    """fields: globs by attribute."""
-    sweep = _swept(source, "kafka_acl")
-    rows = sorted(sweep.items, key=_by_fields)
-    return {
-        "acls": tuple(
-            row.attributes
-            for row in rows
-            if all(
-                fnmatchcase(str(row.attributes[name]), glob) for name, glob in wanted.fields.items()
-            )
-        ),
-        **_coverage(sweep, "other ACLs may be hidden"),
-    }
-
-
-def _quotas(source: Source, wanted: Wanted) -> dict[str, Value]:
-    """fields: entity part -> glob for its name; the default part fits `default`, and an empty name
-    (KIP-248) fits nothing else."""
-    sweep = _swept(source, "kafka_quota")
-    rows = sorted(sweep.items, key=_by_fields)
-    return {
-        "quotas": tuple(
-            FrozenMap(
-                entity=row.attributes["entity"],
-                config=row.attributes["config"],
-                source=quota_source(row.attributes["entity"]),
-            )
-            for row in rows
-            if all(_fits(row.attributes["entity"], *item) for item in wanted.fields.items())
-        ),
-        **_coverage(sweep, "other quotas may be hidden"),
-    }
-
-
-def _fits(entity: Mapping[str, str | None], part: str, glob: str) -> bool:
-    if part not in entity:
-        return False
-    name = entity[part]
-    return fnmatchcase(name, glob) if name is not None else not glob or fnmatchcase(DEFAULT, glob)
-
-
-def quota_source(entity: Mapping[str, str | None]) -> str:
-    """KIP-248's name of the level that a quota belongs to."""
-    if "ip" in entity:
-        return "Default IP" if entity["ip"] is None else "IP"
-    user, client = (
-        entity[part] is not None if part in entity else None for part in (USER, CLIENT_ID)
+def describe_objects(
+    kind: Kind, scope_id: str, sweep: Callable[[str, Depth], Sweep], wanted: Wanted
+) -> FrozenMap:
+    """The document of a kind that has one, from its listing. scope_id: the cluster's id. Raises
+    KafkaformError if it cannot be listed."""
+    found = sweep(kind.name, Depth.FULL)
+    if found.coverage.kind is CoverageKind.FAILED and found.coverage.fault is not None:
+        raise unread(found.coverage.fault)
+    assert kind.document is not None
+    complete = found.coverage.kind is CoverageKind.COMPLETE
+    rows = kind.document.rows(found.items, wanted.name, wanted.fields)
+    return _document(
+        kind.document.name,
+        scope_id,
+        {
+            kind.document.name: tuple(rows),
+            "complete": complete,
+            "hidden": None if complete else kind.document.hidden,
+        },
     )
-    return QUOTA_SOURCES[user, client]
 
 
-def _users(source: Source, wanted: Wanted) -> dict[str, Value]:
-    sweep = _swept(source, "kafka_user_scram_credential")
-    users: dict[str, list[FrozenMap]] = {}
-    for item in sorted(sweep.items, key=lambda item: item.identity.key):
-        held = FrozenMap(
-            mechanism=item.attributes["scram_mechanism"],
-            iterations=item.attributes["scram_iterations"],
-        )
-        users.setdefault(item.attributes["username"], []).append(held)
-    return {
-        "users": tuple(
-            FrozenMap(name=name, credentials=tuple(held))
-            for name, held in sorted(users.items())
-            if fnmatchcase(name, wanted.name)
-        ),
-        **_coverage(sweep, "other users may be hidden"),
-    }
+def _document(name: str, scope_id: str, members: Mapping[str, Value]) -> FrozenMap:
+    return FrozenMap(format_version="1.0", kind=name, cluster_id=scope_id, **members)
 
 
-def _coverage(sweep: Sweep, hidden: str) -> dict[str, Value]:
-    complete = sweep.coverage.kind is CoverageKind.COMPLETE
-    return {"complete": complete, "hidden": None if complete else hidden}
-
-
-DESCRIBED: Mapping[str, Callable[[Source, Wanted], dict[str, Value]]] = {
+ASKED: Mapping[str, Callable[[Source, Wanted], dict[str, Value]]] = {
     "topics": _topics,
     "configs": configs,
-    "acls": _acls,
-    "quotas": _quotas,
-    "users": _users,
     "brokers": _brokers,
     "cluster": _cluster,
 }
-"""What is typed after `describe` -> what tells it."""
+"""What is typed after `describe` -> what asks the cluster for it."""
+OBJECTS: Mapping[str, Kind] = {
+    kind.document.name: kind for kind in KINDS if kind.document is not None
+}
+"""What is typed after `describe` -> the kind whose objects are listed."""

@@ -10,9 +10,6 @@ from kafkaform.core.value import FrozenMap, Value
 SILENT = frozenset({Action.ADOPT, Action.IMPORT, Action.FORGET, Action.NOOP})
 """Actions that only change bookkeeping, so that nothing is sent."""
 
-MAX_RECORDS = 5_000
-"""Metadata records in one request; the controller refuses 10,000 as one atomic batch."""
-
 
 def make_step(
     change: Change,

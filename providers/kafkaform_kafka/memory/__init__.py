@@ -3,9 +3,9 @@ Out: a simulated KRaft cluster, and a provider and sessions that reach it withou
 Must not know: Kafka clients, sockets, real clocks, plans, state files.
 """
 
-from .cluster import SimulatedCluster
-from .engine.clock import SimulatedClock
-from .engine.schedule import (
+from ..kinds.topic.simulation import Topic
+from ..simulation.clock import SimulatedClock
+from ..simulation.schedule import (
     Ending,
     Killed,
     Mishap,
@@ -20,7 +20,7 @@ from .engine.schedule import (
     swallowed,
     throttled,
 )
-from .kinds.topics import Topic
+from .cluster import SimulatedCluster
 from .provider import MemoryProvider
 from .session import MemorySession
 

@@ -13,18 +13,19 @@ from kafkaform.core.clock import Clock
 from kafkaform.core.dataclass import dataclass
 
 from ..connection.clients import CLIENT_ID
+from ..kinds.quota.mutation_simulation import Mutations
 from ..kinds.topic import resource_type as topics
-from .engine.broker import Broker
-from .engine.clock import SimulatedClock
-from .engine.controller import Answer, Call, Item
-from .engine.defaults import TOPIC_DEFAULTS
-from .engine.mutation_quota import Mutations
-from .engine.rights import Right, User, user
-from .engine.schedule import NONE, Ending, Killed, Lost, Mishap, Schedule, Unreachable
-from .engine.world import Changes, Key, World
-from .kinds.topics import Topic, Topics
+from ..kinds.topic.simulation import Topic, Topics
+from ..provider import PROVIDER, KafkaProvider
+from ..simulation.broker import Broker
+from ..simulation.clock import SimulatedClock
+from ..simulation.controller import Answer, Call, Item
+from ..simulation.defaults import TOPIC_DEFAULTS
+from ..simulation.rights import Right, User, user
+from ..simulation.schedule import NONE, Ending, Killed, Lost, Mishap, Schedule, Unreachable
+from ..simulation.world import Changes, Key, World
 from .outside import Outside
-from .tables import HANDLERS
+from .tables import join_tables
 
 T = TypeVar("T")
 PROOF = "ProveCluster"
@@ -65,7 +66,8 @@ class View:
 
 
 class SimulatedCluster:
-    """clock: decides when late effects land and lagging brokers catch up.
+    """clock: decides when late effects land and lagging brokers catch up; provider: whose kinds
+    of objects the cluster knows.
 
     faults: the mishaps of coming requests; swaps: those after which another cluster answers at the
     address, which may also strike when somebody asks who is there (PROOF); connection: another
@@ -77,9 +79,16 @@ class SimulatedCluster:
     """
 
     def __init__(
-        self, *, brokers: int = 1, clock: Clock | None = None, cluster_id: str = "simulated"
+        self,
+        *,
+        brokers: int = 1,
+        clock: Clock | None = None,
+        cluster_id: str = "simulated",
+        provider: KafkaProvider = PROVIDER,
     ) -> None:
         self.id = cluster_id
+        self.provider = provider
+        self.tables = join_tables(provider.kinds)
         self.clock: Clock = clock or SimulatedClock()
         self.faults = Schedule()
         self.swaps = Schedule()
@@ -189,7 +198,7 @@ class SimulatedCluster:
             raise Unreachable("no broker is up")
 
         def serve() -> list[Answer]:
-            answers, changes = HANDLERS[api](self._call(who, _veto(mishap)), items)
+            answers, changes = self.tables.handlers[api](self._call(who, _veto(mishap)), items)
             if not validate:
                 self.commit(changes)
             return answers

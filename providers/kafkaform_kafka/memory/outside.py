@@ -8,9 +8,9 @@ from typing import Protocol
 from kafkaform.core.dataclass import replace
 from kafkaform.core.value import EMPTY
 
+from ..kinds.topic.simulation import Topic, Topics, key, placed
 from ..protocol.config_values import config_map
-from .engine.world import Changes
-from .kinds.topics import Topic, Topics, key, placed
+from ..simulation.world import Changes
 
 
 class Committing(Protocol):

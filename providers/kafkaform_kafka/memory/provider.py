@@ -17,7 +17,6 @@ from kafkaform.provider.contract import ResourceType, Secrets
 from ..connection import settings
 from ..connection.clients import CLIENT_ID
 from ..protocol.sizes import parse_size
-from ..provider import PROVIDER
 from .cluster import SimulatedCluster
 from .session import MemorySession
 
@@ -32,26 +31,26 @@ class MemoryProvider:
 
     @property
     def name(self) -> str:
-        return PROVIDER.name
+        return self.cluster.provider.name
 
     @property
     def config(self) -> ObjectSchema:
-        return PROVIDER.config
+        return self.cluster.provider.config
 
     @property
     def types(self) -> Mapping[str, ResourceType]:
-        return PROVIDER.types
+        return self.cluster.provider.types
 
     @property
     def commanded(self) -> Mapping[str, ResourceType]:
-        return PROVIDER.commanded
+        return self.cluster.provider.commanded
 
     @property
     def data(self) -> Mapping[str, ObjectSchema]:
-        return PROVIDER.data
+        return self.cluster.provider.data
 
     def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
-        return PROVIDER.check(config)
+        return self.cluster.provider.check(config)
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> MemorySession:
         """A session. config: `operation_timeout` and `protect_topics` have effect, what concerns
@@ -65,12 +64,12 @@ class MemoryProvider:
         return MemorySession(self.cluster, instance, user, _facts(cluster, user.principal, config))
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
-        return PROVIDER.review_needs(changes)
+        return self.cluster.provider.review_needs(changes)
 
     def review(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
     ) -> Review:
-        return PROVIDER.review(changes, sweeps, facts)
+        return self.cluster.provider.review(changes, sweeps, facts)
 
 
 def _facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) -> Facts:

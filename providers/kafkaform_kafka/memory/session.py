@@ -36,19 +36,19 @@ from kafkaform.provider.contract import Secrets
 from ..authority import required_rights
 from ..connection.cluster_proof import Proof
 from ..data_sources import Source, answer
+from ..kinds.topic import move_simulation, throttles
 from ..kinds.topic import resource_type as topics
-from ..kinds.topic import throttles
+from ..kinds.topic.move_simulation import moving
 from ..kinds.topic.placement import ThrottleTicket, parse_ticket, throttle_tickets
 from ..protocol import faults
 from ..protocol.config_faults import config_fault
+from ..simulation.controller import Answer, Item
+from ..simulation.rights import CLUSTER, User
+from ..simulation.schedule import Lost, Unreachable
+from ..simulation.simulated_kind import Scene
 from .cluster import SimulatedCluster, View
-from .engine.controller import Answer, Item
-from .engine.kind import Scene
-from .engine.rights import CLUSTER, User, held
-from .engine.schedule import Lost, Unreachable
-from .kinds import placement
-from .kinds.placement import moving
-from .tables import CHECKS, HANDLERS, KINDS, MADE
+from .rights import list_rights
+from .throttles import throttle_at
 
 _NOTHING_LOST = Impact(
     "destroys 0 bytes in 0 offsets; live groups: none",
@@ -69,6 +69,7 @@ class MemorySession:
 
     def __init__(self, cluster: SimulatedCluster, instance: str, user: User, facts: Facts) -> None:
         self._cluster = cluster
+        self._tables = cluster.tables
         self._instance = instance
         self._user = user
         self._facts = facts
@@ -91,21 +92,22 @@ class MemorySession:
 
     def sweep(self, kind: str, depth: Depth) -> Sweep:
         """One listing. A veto for its first item fails it whole."""
-        if kind not in KINDS:
+        reads = self._tables.reads.get(kind)
+        if reads is None:
             return _failed_sweep(kind, depth, _unsupported(kind))
-        view = self._look(KINDS[kind].listing, None)
+        view = self._look(reads.listing, None)
         if isinstance(view, Fault):
             return _failed_sweep(kind, depth, view)
         if vetoed := view.veto(0, ""):
-            fault = faults.fault_of(KINDS[kind].api, vetoed.code, "")
+            fault = faults.fault_of(reads.api, vetoed.code, "")
             return _failed_sweep(kind, depth, fault)
-        return KINDS[kind].sweep(self._scene(view), depth)
+        return reads.sweep(self._scene(view), depth)
 
     def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
         """Objects by name; those whose API is the same, from one look at one broker."""
         groups: dict[str, list[Identity]] = defaultdict(list)
         for identity in ids:
-            kind = KINDS.get(identity.kind)
+            kind = self._tables.reads.get(identity.kind)
             groups[kind.describing if kind else ""].append(identity)
         readings: dict[Identity, Reading] = {}
         for api, group in groups.items():
@@ -127,7 +129,7 @@ class MemorySession:
         }
 
     def _reading(self, identity: Identity, index: int, view: View, scene: Scene) -> Reading:
-        kind = KINDS[identity.kind]
+        kind = self._tables.reads[identity.kind]
         if vetoed := view.veto(index, identity.key):
             return Failed(identity, faults.fault_of(kind.api, vetoed.code, identity.key))
         return kind.read(scene, identity)
@@ -153,12 +155,14 @@ class MemorySession:
         """As a real session, from the rights of its user."""
         there = self._cluster.answering.topics
         seen = [name for name in required_rights.topics_of(steps) if name in there]
-        return tuple(required_rights.missing(steps, held(self._user, seen), self._user.principal))
+        held = list_rights(self._user, seen)
+        return tuple(required_rights.missing(steps, held, self._user.principal))
 
     def preflight(self, batch: Batch) -> Sequence[Verdict]:
         """What the controller would answer. Where it has no dry run, a fresh look stands in, as
         with a real cluster."""
-        found = self._checks(batch) if batch.request.name in CHECKS else self._faults(batch)
+        local = batch.request.name in self._tables.checks
+        found = self._checks(batch) if local else self._faults(batch)
         return [
             Verdict(step.id, step.evidence, fault)
             for step, fault in zip(batch.steps, found, strict=True)
@@ -183,31 +187,31 @@ class MemorySession:
 
     def progress(self, tickets: Sequence[str], owed: Sequence[str] = ()) -> Sequence[Outcome]:
         """From one look at all moves."""
-        view = self._look(placement.LISTING, None)
+        view = self._look(move_simulation.LISTING, None)
         limits = throttle_tickets(owed)
         if isinstance(view, Fault):
             every = [*tickets, *owed]
             return [Outcome(ticket, OutcomeStatus.UNKNOWN, view, ticket) for ticket in every]
         found = {o.step: o for o in throttles.standing(self._hands, limits, moving(view.topics))}
         return [
-            *(placement.standing(text, view.topics) for text in tickets),
-            *(found.get(text) or placement.standing(text, view.topics) for text in owed),
+            *(move_simulation.standing(text, view.topics) for text in tickets),
+            *(found.get(text) or move_simulation.standing(text, view.topics) for text in owed),
         ]
 
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
         """Remove throttles, from one look at all moves."""
-        view = self._look(placement.LISTING, None)
+        view = self._look(move_simulation.LISTING, None)
         moves = view if isinstance(view, Fault) else moving(view.topics)
         kept = throttle_tickets(others).values()
         return list(throttles.remove(self._hands, throttle_tickets(tickets), kept, moves))
 
     def cancel(self, ticket: str) -> Outcome:
         """Stop the move of this ticket's topic."""
-        item = placement.cancelled(ticket, self._cluster.answering.topics)
+        item = move_simulation.cancelled(ticket, self._cluster.answering.topics)
         if item is None:
             fault = Fault("MOVE_ENDED", "no move of the topic runs", FaultClass.DEFINITE)
             return Outcome(ticket, OutcomeStatus.FAILED, fault)
-        answers = self._request(placement.API, [item], validate=False)
+        answers = self._request(move_simulation.API, [item], validate=False)
         if isinstance(answers, Fault):
             return Outcome(ticket, OutcomeStatus.UNKNOWN, answers, ticket)
         return Outcome(ticket, OutcomeStatus.APPLIED)
@@ -247,7 +251,7 @@ class MemorySession:
         view = self._look("DescribeTopics", None)
         if isinstance(view, Fault):
             return [view for _ in batch.steps]
-        check, scene = CHECKS[batch.request.name], self._scene(view)
+        check, scene = self._tables.checks[batch.request.name], self._scene(view)
         return [check(scene, step) for step in batch.steps]
 
     def _outcome(self, api: str, step: Step, answer: Answer) -> Outcome:
@@ -256,17 +260,18 @@ class MemorySession:
             return Outcome(step.id, _status(fault), fault)
         if ticket := step.payload.get("ticket"):
             return Outcome(step.id, OutcomeStatus.STARTED, ticket=ticket)
-        if api not in MADE or answer.made is None:
+        made = self._tables.made.get(api)
+        if made is None or answer.made is None:
             return Outcome(step.id, OutcomeStatus.APPLIED)
         scene = self._scene(View(self._cluster.answering.world, lambda *_: None))
-        incarnation, attributes = MADE[api](scene, answer)
+        incarnation, attributes = made(scene, answer)
         return Outcome(
             step.id, OutcomeStatus.APPLIED, incarnation=incarnation, attributes=attributes
         )
 
     def _throttle_at(self, place: throttles.Place) -> Mapping[str, str] | Fault:
         view = self._look("DescribeConfigs", place.node)
-        return view if isinstance(view, Fault) else placement.throttle_at(view.world, place)
+        return view if isinstance(view, Fault) else throttle_at(view.world, place)
 
     def _alter(
         self, place: throttles.Place, put: Mapping[str, str], gone: Sequence[str]
@@ -314,7 +319,7 @@ class MemorySession:
         if self._closed:
             return _CLOSED
         api = batch.request.name
-        if api not in HANDLERS:
+        if api not in self._tables.handlers:
             return _unsupported(api)
         items = [_revealed(step.payload, secrets or {}) for step in batch.steps]
         return self._request(api, items, validate=secrets is None)

@@ -1,55 +1,32 @@
-"""Everything that the simulated cluster can do: each kind of object adds its rows.
-
-A new kind adds its module to `_MODULES`; a module without a table simply lacks it.
-"""
+"""Everything that the simulated cluster can do: the parts of all kinds, joined."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from .engine.controller import Handler
-from .engine.kind import Check, Kind, Made
-from .kinds import (
-    acls,
-    config_kinds,
-    configs,
-    leaders,
-    operations,
-    placement,
-    quotas,
-    scram,
-    topics,
-)
+from kafkaform.core.dataclass import dataclass
 
-_MODULES: tuple[Any, ...] = (
-    topics,
-    configs,
-    config_kinds,
-    acls,
-    quotas,
-    scram,
-    operations,
-    placement,
-    leaders,
-)
+from ..kinds.kind import Kind
+from ..simulation.controller import Handler
+from ..simulation.simulated_kind import Check, Made, SimulatedReads
 
 
-def _table(name: str) -> dict[str, Any]:
-    rows: dict[str, Any] = {}
-    for module in _MODULES:
-        rows.update(getattr(module, name, {}))
-    return rows
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """See `SimulatedKind`; reads are by kind, everything else is by API."""
+
+    reads: Mapping[str, SimulatedReads]
+    handlers: Mapping[str, Handler]
+    checks: Mapping[str, Check]
+    made: Mapping[str, Made]
 
 
-HANDLERS: Mapping[str, Handler] = _table("HANDLERS")
-"""Request -> what the controller does with it."""
-
-KINDS: Mapping[str, Kind] = _table("KINDS")
-"""Kind -> how it is listed and read."""
-
-CHECKS: Mapping[str, Check] = _table("CHECKS")
-"""Request without a dry run -> what stands in for it."""
-
-MADE: Mapping[str, Made] = _table("MADE")
-"""Request -> what its answer tells of the object that it made."""
+def join_tables(kinds: Sequence[Kind]) -> Tables:
+    """The tables of these kinds."""
+    parts = {kind.name: kind.simulate() for kind in kinds if kind.simulate is not None}
+    return Tables(
+        reads={name: part.reads for name, part in parts.items()},
+        handlers={api: row for part in parts.values() for api, row in part.handlers.items()},
+        checks={api: row for part in parts.values() for api, row in part.checks.items()},
+        made={api: row for part in parts.values() for api, row in part.made.items()},
+    )

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Fault, FaultClass
 
+from .apis import APIS
 from .faults import fault_of
 
 DESCRIBE, ALTER = "DescribeConfigs", "IncrementalAlterConfigs"
-RIGHTS: Mapping[str, str] = {DESCRIBE: "DescribeConfigs", ALTER: "AlterConfigs"}
-"""API -> the operation that ACLs name."""
-
 _PLACES = {
     "topic": "Topic {name}",
     "group": "Group {name}",
@@ -23,7 +21,7 @@ _PLACES = {
 
 def right_for_configs(api: str, resource: str, name: str) -> str:
     """The right that this API needs for the configs of this resource, as ACLs call it."""
-    return f"{RIGHTS[api]} on {_PLACES[resource].format(name=name)}"
+    return f"{APIS[api].operation} on {_PLACES[resource].format(name=name)}"
 
 
 def config_fault(

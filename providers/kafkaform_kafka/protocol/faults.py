@@ -8,58 +8,9 @@ from __future__ import annotations
 
 from kafkaform.core.resource import Fault, FaultClass
 
+from .apis import APIS
 from .error_codes import CODES, Code
 
-CONVERGED = frozenset(
-    {
-        ("CreateTopics", 36),
-        ("CreatePartitions", 37),
-        ("DeleteTopics", 3),
-        ("DeleteTopics", 100),
-        ("DeleteAcls", 91),
-        ("AlterUserScramCredentials", 91),
-    }
-)
-"""(API, code): the object may already be as asked, so it is read before it counts as failed."""
-
-RIGHTS = {
-    "CreateTopics": "Create on Topic {name}, or Create on Cluster",
-    "CreatePartitions": "Alter on Topic {name}",
-    "DeleteTopics": "Delete on Topic {name}, or Delete on Cluster",
-    "IncrementalAlterConfigs": "AlterConfigs on Topic {name}",
-    "DescribeConfigs": "DescribeConfigs on Topic {name}",
-    "Metadata": "Describe on Topic {name}",
-    "DescribeLogDirs": "Describe on Cluster",
-    "DescribeClientQuotas": "DescribeConfigs on Cluster",
-    "AlterClientQuotas": "AlterConfigs on Cluster",
-    "DescribeUserScramCredentials": "Describe on Cluster",
-    "AlterUserScramCredentials": "Alter on Cluster",
-    "DescribeAcls": "Describe on Cluster",
-    "CreateAcls": "Alter on Cluster",
-    "DeleteAcls": "Alter on Cluster",
-    "AlterPartitionReassignments": "Alter on Cluster",
-    "ListPartitionReassignments": "Describe on Cluster",
-    "ElectLeaders": "Alter on Cluster",
-    "ListConfigResources": "DescribeConfigs on Cluster",
-}
-"""API -> the right that its refusal means."""
-
-SINCE = {
-    "ListPartitionReassignments": "2.4",
-    "AlterPartitionReassignments": "2.4",
-    "ElectLeaders": "2.4",
-    "IncrementalAlterConfigs": "2.3",
-    "DescribeClientQuotas": "2.6",
-    "AlterClientQuotas": "2.6",
-    "DescribeUserScramCredentials": "2.7",
-    "AlterUserScramCredentials": "2.7",
-    "DescribeCluster": "2.8",
-    "Metadata": "2.8",
-    "DeleteTopics": "2.8",
-    "ListConfigResources": "3.7",
-}
-"""API -> the Kafka version with the oldest form of it that we send (KIP-339, 455, 460, 546, 554,
-700, 516, 714)."""
 _TOO_OLD = 35
 
 _RESOURCES = {30: "on Group {name}", 31: "on Cluster"}
@@ -80,7 +31,7 @@ def code_name(code: int) -> str:
 
 def fault_class(api: str, code: int) -> FaultClass:
     """What this code, as an answer to this API, says about the effect of the request."""
-    if (api, code) in CONVERGED:
+    if api in APIS and code in APIS[api].converged:
         return FaultClass.CONVERGED
     return CODES[code].kind if code in CODES else FaultClass.AMBIGUOUS
 
@@ -128,16 +79,17 @@ def not_sent(api: str, cause: str, broker: str = "") -> Fault:
 def right_for(api: str, name: str, code: int = 0) -> str:
     """The right that this API needs for this object, as ACLs call it. code: the error that says
     so, where the API serves resources of several kinds."""
-    right = RIGHTS.get(api, "a right on Cluster")
+    right = APIS[api].right if api in APIS else "a right on Cluster"
     if code in _RESOURCES:
         right = right.replace("on Topic {name}", _RESOURCES[code])
     return right.format(name=name)
 
 
 def _meaning(api: str, entry: Code) -> str:
-    if entry.number != _TOO_OLD or api not in SINCE:
+    since = APIS[api].since if api in APIS else ""
+    if entry.number != _TOO_OLD or not since:
         return entry.meaning
-    return f"the broker does not support {api}, which needs Kafka {SINCE[api]}"
+    return f"the broker does not support {api}, which needs Kafka {since}"
 
 
 def _sentence(meaning: str, message: str | None, cause: str) -> str:

@@ -25,9 +25,10 @@ from ..authority.authorizer import (
 )
 from ..authority.calibration import Oneself, list_rights, mismatches, oneself
 from ..authority.effects import IDEMPOTENT, OTHER, Both, Effect, both, effect, pattern
-from ..authority.lockout import UNPROVEN_ACCESS, find_sight_losses, lockouts
+from ..authority.lockout import UNPROVEN_ACCESS, GuardedPlan, find_sight_losses, lockouts
 from ..kinds.acl import resource_type as acls
 from ..kinds.acl.resource_type import DENY, Acl
+from ..kinds.kind import KindRights
 from ..kinds.topic import resource_type as topics
 from ..protocol import rights
 
@@ -60,7 +61,12 @@ def needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     return {acls.KIND: Depth.FULL, topics.KIND: Depth.NAMES, rights.KIND: Depth.FULL}
 
 
-def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts) -> Review:
+def review(
+    changes: Sequence[Change],
+    sweeps: Mapping[str, Sweep],
+    facts: Facts,
+    kind_rights: Mapping[str, KindRights],
+) -> Review:
     """Blocks, notes, losses and warnings of all ACL changes."""
     mine = [change for change in changes if _concerns(change)]
     sweep = sweeps.get(acls.KIND)
@@ -72,17 +78,10 @@ def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts)
     before, after = (_access(found, facts) for found in (plan.live, plan.after))
     me = oneself(before, sweeps.get(rights.KIND), facts)
     effects = _effects(plan, before, after)
+    guarded = GuardedPlan(changes, plan.created, plan.deleted, kind_rights)
     caught = [
-        *lockouts(changes, plan.created, plan.deleted, before, me, facts),
-        *find_sight_losses(
-            changes,
-            plan.created,
-            plan.deleted,
-            before,
-            after,
-            me,
-            list_rights(sweeps.get(rights.KIND)),
-        ),
+        *lockouts(guarded, before, me, facts),
+        *find_sight_losses(guarded, before, after, me, list_rights(sweeps.get(rights.KIND))),
     ]
     wrong = mismatches(before, me, sweeps.get(rights.KIND))
     return Review(

@@ -15,6 +15,7 @@ from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
 from ..authority import lockout
 from ..authority.effects import told
 from ..kinds.acl import resource_type as acls
+from ..kinds.kind import KindRights
 from ..kinds.quota import resource_type as quotas
 from ..kinds.topic import configs
 from ..kinds.topic import resource_type as topics
@@ -35,8 +36,14 @@ def review_needs(changes: Sequence[Change]) -> Mapping[str, Depth]:
     }
 
 
-def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts) -> Review:
-    """Blocks what cannot stand together, each change with its first reason."""
+def review(
+    changes: Sequence[Change],
+    sweeps: Mapping[str, Sweep],
+    facts: Facts,
+    kind_rights: Mapping[str, KindRights],
+) -> Review:
+    """Blocks what cannot stand together, each change with its first reason. kind_rights: by kind,
+    what the plan must not take from whom it runs as."""
     blocks: dict[Identity, Block] = {}
     for identity, block in (
         *_live_collisions(changes, sweeps.get(topics.KIND)),
@@ -45,11 +52,11 @@ def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts)
     ):
         blocks.setdefault(identity, block)
     left = [change for change in changes if change.identity not in blocks]
-    access = acl_changes.review(changes, sweeps, facts)
+    access = acl_changes.review(changes, sweeps, facts, kind_rights)
     return Review(
         blocks={**access.blocks, **blocks},
         unless=access.unless,
-        notes={**access.notes, **_hiding_notes(left, facts)},
+        notes={**access.notes, **_hiding_notes(left, facts, kind_rights)},
         losses=access.losses,
         warnings=(
             *access.warnings,
@@ -63,10 +70,12 @@ def review(changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts)
     )
 
 
-def _hiding_notes(changes: Sequence[Change], facts: Facts) -> Mapping[Identity, tuple[str, ...]]:
+def _hiding_notes(
+    changes: Sequence[Change], facts: Facts, kind_rights: Mapping[str, KindRights]
+) -> Mapping[Identity, tuple[str, ...]]:
     """Whoever took his own sight away finds the way back here."""
     notes = {}
-    for identity, change, acl in lockout.find_hiding(changes, facts.principal):
+    for identity, change, acl in lockout.find_hiding(changes, kind_rights, facts.principal):
         goes = change.action is Action.DELETE and change.blocked is None
         way = f", which this plan deletes: apply --target='{change.address}' first" if goes else ""
         notes[identity] = (f"{told(acl)} hides it ({change.address}{way})",)

@@ -2,7 +2,8 @@
 
 Uses `KafkaAdminClient._manager` (run, get_connection, least_loaded_node, wait_for, _net.sleep):
 the public methods route to a "controller" that KRaft does not have, repeat writes on their own, and
-hide error codes. Its connections are in `pool`. `tests/kafka/test_wire.py` holds this contract.
+hide error codes. Its connections are in `pool`. `tests/cluster/kafka/test_wire.py` holds this
+contract.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from kafka.errors import (
 from kafka.errors import RequestTimedOutError as TimedOut
 
 from ..connection.cluster_proof import Proof
+from ..protocol.apis import APIS
 from .pool import PER_BROKER, Elsewhere, Guarded, open_client, text_of
 
 _PAUSE = 0.05
@@ -40,16 +42,9 @@ _ANSWER = 10.0
 """Seconds to wait for what a broker can tell at once, before another one is asked: one that lost
 its power or its network says nothing, not even that the connection has ended."""
 _TRIES = 3
-_TOLD_AT_ONCE = frozenset({3, 18, 29, 32, 46, 48, 50, 55, 60, 74})
-"""API keys of reads that any broker answers from memory: Metadata, ApiVersions, DescribeAcls,
-DescribeConfigs, ListPartitionReassignments, DescribeClientQuotas, DescribeUserScramCredentials,
-DescribeQuorum, DescribeCluster, ListConfigResources."""
-
-
-CHANGES = frozenset({19, 20, 30, 31, 37, 43, 44, 45, 49, 51})
-"""Keys of the requests that change something (CreateTopics, DeleteTopics, CreateAcls, DeleteAcls,
-CreatePartitions, ElectLeaders, IncrementalAlterConfigs, AlterPartitionReassignments,
-AlterClientQuotas, AlterUserScramCredentials): who answers is asked right before and after one."""
+_TOLD_AT_ONCE = frozenset(api.key for api in APIS.values() if api.at_once)
+CHANGES = frozenset(api.key for api in APIS.values() if api.changes)
+"""Keys of the requests that change something: who answers is asked right before and after one."""
 
 
 class NotSent(Exception):

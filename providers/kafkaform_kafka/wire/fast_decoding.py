@@ -3,8 +3,9 @@
 A topic tells all of its configs, and almost every one is a default. Making an object of each of
 them takes kafka-python much longer than the broker needs to answer, so here an entry from another
 source is stepped over; writing a name takes it as long as the broker needs for the configs behind
-it. `tests/kafka/test_lean.py` holds the inner parts of kafka-python that this needs (a request's
-header chooses the class of its answer), and that both ways say and read the same.
+it. `tests/unit/kafka/wire/test_fast_decoding.py` holds the inner parts of kafka-python that this
+needs (a request's header chooses the class of its answer), and that both ways say and read the
+same.
 """
 
 from __future__ import annotations

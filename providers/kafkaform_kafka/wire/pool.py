@@ -1,7 +1,7 @@
 """Connections that guard what they read and prove whose they are, and the pool that opens them.
 
 Replaces parts of kafka-python's connections and of their manager (`_send_request`, `initialize`,
-`get_connection`). `tests/kafka/test_wire.py` holds this contract.
+`get_connection`). `tests/cluster/kafka/test_wire.py` holds this contract.
 """
 
 from __future__ import annotations

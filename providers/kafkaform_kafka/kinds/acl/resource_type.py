@@ -20,7 +20,14 @@ from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_rules, keys, rights
-from ..steps import MAX_RECORDS, all_paths, make_step
+from ..request_order import (
+    CREATE_ACLS,
+    DELETE_ALLOW_ACLS,
+    DELETE_ALLOW_AHEAD,
+    DELETE_DENY_ACLS,
+    DELETE_DENY_AHEAD,
+)
+from ..steps import all_paths, make_step
 from . import resource_names
 
 KIND = "kafka_acl"
@@ -89,14 +96,9 @@ EVERYTHING = "*"
 ALLOW, DENY = "Allow", "Deny"
 DELETE_FIRST = "delete_first"
 
-CREATE_ACLS = Request("CreateAcls", 1, 60, 1_000, MAX_RECORDS)
-DELETE_ACLS: Mapping[str, Request] = {
-    ALLOW: Request("DeleteAcls", 2, 10, 200, MAX_RECORDS),
-    DENY: Request("DeleteAcls", 2, 11, 200, MAX_RECORDS, gated=True),
-}
-"""What is denied is allowed last, and only once nothing is left that should not be allowed."""
-AHEAD: Mapping[str, int] = {ALLOW: 55, DENY: 56}
-"""Phases of part 1 for KIP-4's literal order, before CREATE_ACLS."""
+_DELETES: Mapping[str, Request] = {ALLOW: DELETE_ALLOW_ACLS, DENY: DELETE_DENY_ACLS}
+_AHEAD: Mapping[str, int] = {ALLOW: DELETE_ALLOW_AHEAD, DENY: DELETE_DENY_AHEAD}
+"""Phases for `acl_order = "delete_first"`."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -269,9 +271,9 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
         request, acl = CREATE_ACLS, acl_of(change.after or EMPTY)
     elif change.action is Action.DELETE:
         acl = acl_of(change.before or EMPTY)
-        request = DELETE_ACLS[acl.permission]
+        request = _DELETES[acl.permission]
         if facts.values.get("acl_order") == DELETE_FIRST:
-            request = replace(request, ahead=AHEAD[acl.permission])
+            request = replace(request, ahead=_AHEAD[acl.permission])
     else:
         return ()
     step = make_step(

@@ -21,11 +21,11 @@ from kafkaform.provider.contract import ResourceType
 from ...protocol import broker_keys
 from ...protocol.config_keys import GROUP_KEYS, METRICS_KEYS, ConfigKey
 from ...protocol.config_values import Lookup, config_map
-from ..steps import MAX_RECORDS, SILENT, all_paths, paths_below
+from ..request_order import ALTER_CONFIGS, REMOVE_CONFIGS
+from ..steps import SILENT, all_paths, paths_below
 from ..topic.configs import alter_step, config_of, declared_only, left_of, target_config, untouched
 from . import rules as config_rules
 
-PHASE, REMOVAL_PHASE = 50, 40
 CLUSTER = "default"
 """The key of the cluster's configs; on the wire they are those of a broker without a name."""
 
@@ -174,7 +174,7 @@ def _steps(scope: Scope, change: Change, facts: Facts) -> tuple[Step, ...]:
 
 def _create(scope: Scope, change: Change, _: Facts) -> tuple[Step, ...]:
     put, secrets = config_of(change.after), _secrets(change.after)
-    return _send(scope, change, 1, put, (), all_paths(change), secrets)
+    return _send(scope, change, ALTER_CONFIGS, put, (), all_paths(change), secrets)
 
 
 def _update(scope: Scope, change: Change, _: Facts) -> tuple[Step, ...]:
@@ -190,13 +190,13 @@ def _update(scope: Scope, change: Change, _: Facts) -> tuple[Step, ...]:
     put = {key: after[key] for key in changed if key in after}
     every = _secrets(change.after)
     secrets = {key: ref for key, ref in every.items() if _raised(change) or key in hidden}
-    return _send(scope, change, 1, put, tuple(sorted(gone)), paths, secrets)
+    return _send(scope, change, ALTER_CONFIGS, put, tuple(sorted(gone)), paths, secrets)
 
 
 def _remove(scope: Scope, change: Change, facts: Facts) -> tuple[Step, ...]:
     own = {**config_of(change.before), **((change.before or EMPTY).get("secret_keys") or EMPTY)}
     gone = tuple(key for key in sorted(own) if not untouched(scope.resource, key, facts))
-    return _send(scope, change, 2, EMPTY, gone, all_paths(change))
+    return _send(scope, change, REMOVE_CONFIGS, EMPTY, gone, all_paths(change))
 
 
 _STEPS: Mapping[Action, Callable[[Scope, Change, Facts], tuple[Step, ...]]] = {
@@ -209,7 +209,7 @@ _STEPS: Mapping[Action, Callable[[Scope, Change, Facts], tuple[Step, ...]]] = {
 def _send(
     scope: Scope,
     change: Change,
-    part: int,
+    place: Request,
     put: Mapping[str, Value],
     gone: tuple[str, ...],
     paths: tuple[Path, ...],
@@ -219,10 +219,7 @@ def _send(
     if not put and not gone and not secrets:
         return ()
     key = change.identity.key
-    phase = PHASE if part == 1 else REMOVAL_PHASE
-    request = Request(
-        "IncrementalAlterConfigs", part, phase, 500, MAX_RECORDS, node=scope.node(key)
-    )
+    request = replace(place, node=scope.node(key))
     step = alter_step(
         change,
         1,

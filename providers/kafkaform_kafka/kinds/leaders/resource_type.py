@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafkaform.core.change import Action, Change, Evidence, Request, Step
+from kafkaform.core.change import Action, Change, Evidence, Step
 from kafkaform.core.resource import Facts, Observed
 from kafkaform.core.schema import NUMBER, STRING, Attribute, map_of, schema
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
+from ..request_order import ELECT_LEADERS
 from ..steps import make_step, paths_below
 
 KIND = "kafka_topic_leaders"
-API = "ElectLeaders"
-MAX_ELECTED = 500
-"""Partitions in one request; a topic with more of them takes several."""
-ELECT = Request(API, 1, 80, 200, MAX_ELECTED)
-"""After the moves: the first replica may be another one then."""
+API = ELECT_LEADERS.name
 
 
 def observed_attributes(topic: str, leaders: Mapping[int, int]) -> FrozenMap:
@@ -57,7 +54,9 @@ def _steps(change: Change, _: Facts) -> tuple[Step, ...]:
         "leaders": FrozenMap({number: wanted[number] for _, number in paths}),
     }
     return (
-        make_step(change, 1, ELECT, payload, paths, weight=len(paths), evidence=Evidence.LOCAL),
+        make_step(
+            change, 1, ELECT_LEADERS, payload, paths, weight=len(paths), evidence=Evidence.LOCAL
+        ),
     )
 
 

@@ -9,11 +9,12 @@ from kafkaform.core.resource import Fault, FaultClass
 
 from ...cluster.context import Context, Order, Reply
 from ...cluster.exchange import attempt
+from ...protocol.apis import MAX_PARTITIONS_ELECTED
 from ...protocol.faults import fault_of
 from ...wire.placement import Partition, PartitionAnswers, elect_leaders
 from ...wire.topics import TopicRow, list_topics
 from ..topic.send_placement import combined, part_fault
-from .resource_type import API, MAX_ELECTED
+from .resource_type import API
 
 _NOT_NEEDED = 84
 """ELECTION_NOT_NEEDED: it leads already, which is all that was asked for."""
@@ -32,8 +33,8 @@ def _send(context: Context, steps: Sequence[Step]) -> Mapping[Partition, Fault |
     """Every partition's answer. After a request that got none, the rest is not sent."""
     todo = [(step.payload["name"], int(n)) for step in steps for n in step.payload["leaders"]]
     found: dict[Partition, Fault | None] = {}
-    for start in range(0, len(todo), MAX_ELECTED):
-        cut = todo[start : start + MAX_ELECTED]
+    for start in range(0, len(todo), MAX_PARTITIONS_ELECTED):
+        cut = todo[start : start + MAX_PARTITIONS_ELECTED]
         answers = _elect(context, cut)
         if isinstance(answers, Fault):
             found.update(dict.fromkeys(todo[start:], answers))

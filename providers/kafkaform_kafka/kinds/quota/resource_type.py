@@ -22,7 +22,8 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_rules, keys
-from ..steps import MAX_RECORDS, SILENT, all_paths, make_step, paths_below
+from ..request_order import ALTER_QUOTAS, REMOVE_QUOTAS
+from ..steps import SILENT, all_paths, make_step, paths_below
 from ..topic.configs import declared_only, left_of
 from .levels import CLIENT_ID, USER, Quotas
 
@@ -35,8 +36,6 @@ ENTITY_TYPES = (USER, CLIENT_ID, IP)
 DEFAULT = "default"
 """How `user`, `client_id` and `ip` name the default entity, and how an import id may."""
 
-ALTER_QUOTAS = Request("AlterClientQuotas", 1, 40, 500, MAX_RECORDS)
-REMOVE_QUOTAS = Request("AlterClientQuotas", 2, 20, 500, MAX_RECORDS)
 TOLERANCE = 1e-9
 """Relative: a value travels as a binary fraction, so it comes back almost as it was sent."""
 

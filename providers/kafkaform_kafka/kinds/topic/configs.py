@@ -18,11 +18,10 @@ from kafkaform.provider.contract import ResourceType
 from ...protocol import broker_rules
 from ...protocol.config_keys import IRREMOVABLE, THROTTLES, TOPIC_KEYS
 from ...protocol.config_values import Lookup, config_map
-from ..steps import MAX_RECORDS, SILENT, all_paths, make_step, paths_below
+from ..request_order import ALTER_TOPIC_CONFIGS, REMOVE_CONFIGS
+from ..steps import SILENT, all_paths, make_step, paths_below
 
 KIND = "kafka_topic_config"
-ALTER_CONFIGS = Request("IncrementalAlterConfigs", 1, 31, 500, MAX_RECORDS)
-REMOVE_CONFIGS = Request("IncrementalAlterConfigs", 2, 40, 500, MAX_RECORDS)
 
 
 def untouched(resource: str, key: str, facts: Facts) -> bool:
@@ -133,7 +132,7 @@ def update_step(change: Change, number: int) -> Step | None:
     keys = [key for key in {**before, **after} if ("config", key) in paths or ("config",) in paths]
     put = {key: after[key] for key in keys if key in after}
     gone = tuple(sorted(key for key in keys if key not in after))
-    return alter_step(change, number, ALTER_CONFIGS, put, gone, paths)
+    return alter_step(change, number, ALTER_TOPIC_CONFIGS, put, gone, paths)
 
 
 def _key(attributes: FrozenMap) -> str:
@@ -183,7 +182,7 @@ def _steps(change: Change, facts: Facts) -> tuple[Step, ...]:
         return _removal(change, facts)
     if change.action is Action.CREATE:
         put = config_of(change.after)
-        return (alter_step(change, 1, ALTER_CONFIGS, put, (), all_paths(change)),)
+        return (alter_step(change, 1, ALTER_TOPIC_CONFIGS, put, (), all_paths(change)),)
     step = update_step(change, 1)
     return () if step is None else (step,)
 

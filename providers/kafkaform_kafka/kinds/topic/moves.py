@@ -10,20 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kafkaform.core.change import Change, Evidence, Repeat, Request, Step
+from kafkaform.core.change import Change, Evidence, Repeat, Step
 from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_rules
 from ...protocol.config_values import integer
+from ..request_order import MOVE_REPLICAS
 from ..steps import make_step, paths_below
 from . import placement
 from .configs import config_of
 
-MAX_MOVED = 500
-"""Partitions in one request; a topic with more of them takes several."""
-REASSIGN = Request("AlterPartitionReassignments", 1, 70, 200, MAX_MOVED)
 MOVED_PATHS = ("replication_factor", "replica_assignment")
 
 
@@ -78,7 +76,7 @@ def move_step(change: Change, number: int, facts: Facts, growth: Step | None) ->
     step = make_step(
         change,
         number,
-        REASSIGN,
+        MOVE_REPLICAS,
         payload if throttle is None else {**payload, "throttle": str(throttle)},
         paths_below(change, *MOVED_PATHS),
         weight=len(rows),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafkaform.core.change import Action, Change, Evidence, Repeat, Request, Step
+from kafkaform.core.change import Action, Change, Evidence, Repeat, Step
 from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
 from kafkaform.core.schema import BOOL, NUMBER, STRING, TEXT, Attribute, list_of, map_of, schema
@@ -16,15 +16,14 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_rules
+from ...protocol.apis import MAX_RECORDS
 from ...protocol.config_values import config_map
-from ..steps import MAX_RECORDS, SILENT, all_paths, make_step, paths_below
+from ..request_order import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
+from ..steps import SILENT, all_paths, make_step, paths_below
 from . import moves
 from .configs import config_of, declared_only, target_config, update_step
 
 KIND = "kafka_topic"
-CREATE_TOPICS = Request("CreateTopics", 1, 20, 200, MAX_RECORDS)
-CREATE_PARTITIONS = Request("CreatePartitions", 1, 30, 200, MAX_RECORDS)
-DELETE_TOPICS = Request("DeleteTopics", 2, 50, 200, MAX_RECORDS)
 MAX_PARTITIONS = 2_000
 """Partitions in one request that creates them; `_weight` keeps this cap and the records' one."""
 

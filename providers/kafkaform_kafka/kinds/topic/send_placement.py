@@ -17,17 +17,17 @@ from kafkaform.core.resource import Fault, FaultClass
 from ...cluster.brokers import live_nodes
 from ...cluster.context import Context, Order, Reply
 from ...cluster.exchange import attempt
+from ...protocol.apis import ALTER_PARTITION_REASSIGNMENTS, MAX_PARTITIONS_MOVED
 from ...protocol.error_codes import CODES
 from ...protocol.faults import fault_of, lost
 from ...wire.cluster import describe_cluster
 from ...wire.placement import NOT_RUNNING, Move, Partition, PartitionAnswers, alter_reassignments
 from ...wire.topics import TopicRow, list_topics
 from . import send_throttles, throttles
-from .moves import MAX_MOVED
 from .placement import MoveTicket, ThrottleTicket, parse_ticket, throttle_tickets
 from .read_placement import Moves, destination, list_moves, progress
 
-API = "AlterPartitionReassignments"
+API = ALTER_PARTITION_REASSIGNMENTS.name
 _LAGS = 3.0
 """Seconds that brokers may take to show what the controller has done."""
 _PAUSE = 0.25
@@ -71,8 +71,8 @@ def _send(context: Context, steps: Sequence[Step]) -> PartFaults:
         for part in ((step.payload["name"], int(number)),)
     ]
     found: dict[Partition, Fault | None] = {}
-    for start in range(0, len(todo), MAX_MOVED):
-        cut = todo[start : start + MAX_MOVED]
+    for start in range(0, len(todo), MAX_PARTITIONS_MOVED):
+        cut = todo[start : start + MAX_PARTITIONS_MOVED]
         targets: dict[str, dict[int, Sequence[int] | None]] = {}
         for (name, number), replicas in cut:
             targets.setdefault(name, {})[number] = replicas
@@ -309,8 +309,8 @@ def cancel(context: Context, ticket: str) -> Outcome:
     running = sorted(moves.get(wanted.topic, {}))
     if not running:
         return _ended(ticket, "no move of the topic runs")
-    for start in range(0, len(running), MAX_MOVED):
-        numbers = running[start : start + MAX_MOVED]
+    for start in range(0, len(running), MAX_PARTITIONS_MOVED):
+        numbers = running[start : start + MAX_PARTITIONS_MOVED]
         answers = _alter(context, {wanted.topic: dict.fromkeys(numbers)})
         if isinstance(answers, Fault):
             return Outcome(ticket, OutcomeStatus.UNKNOWN, answers, ticket)

@@ -18,21 +18,24 @@ from kafkaform.core.value import EMPTY, FrozenMap, Value
 from kafkaform.provider.contract import ResourceType
 
 from ...protocol import broker_rules, keys
+from ...protocol.apis import ALTER_USER_SCRAM_CREDENTIALS
+from ..request_order import (
+    DELETE_SCRAM_SHA_256,
+    DELETE_SCRAM_SHA_512,
+    SET_SCRAM_SHA_256,
+    SET_SCRAM_SHA_512,
+)
 from ..steps import SILENT, all_paths, make_step, paths_below
 
 KIND = "kafka_user_scram_credential"
-API = "AlterUserScramCredentials"
-MAX_USERS = 200
-"""Users in one request: its records are no bounded list, and too many of them make the controller
-fail over."""
+API = ALTER_USER_SCRAM_CREDENTIALS.name
 FEWEST, MOST = 4096, 16384
 """Iterations that the controller accepts (ScramControlManager)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """code: the protocol's; digest: the hash's name; upsert, delete: the request's frame. Each
-    mechanism has phases of its own, because a request may name a user only once (92)."""
+    """code: the protocol's; digest: the hash's name; upsert, delete: the requests."""
 
     code: int
     digest: str
@@ -40,13 +43,9 @@ class Mechanism:
     delete: Request
 
 
-def _request(part: int, phase: int) -> Request:
-    return Request(API, part, phase, MAX_USERS, MAX_USERS)
-
-
 MECHANISMS: Mapping[str, Mechanism] = {
-    "SCRAM-SHA-256": Mechanism(1, "sha256", _request(1, 10), _request(2, 30)),
-    "SCRAM-SHA-512": Mechanism(2, "sha512", _request(1, 11), _request(2, 31)),
+    "SCRAM-SHA-256": Mechanism(1, "sha256", SET_SCRAM_SHA_256, DELETE_SCRAM_SHA_256),
+    "SCRAM-SHA-512": Mechanism(2, "sha512", SET_SCRAM_SHA_512, DELETE_SCRAM_SHA_512),
 }
 
 

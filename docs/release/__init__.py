@@ -1,0 +1,10 @@
+"""What a release consists of beside the package: a lock file with hashes, and a bill of materials.
+
+    python -m docs.release lock       examples/pipelines/ci/requirements.lock, from constraints.txt
+    python -m docs.release build      dist/: the wheel, a lock file with its hash too, sbom.cdx.json
+    python -m docs.release try        install that wheel into an empty environment and make a plan
+    python -m docs.release changelog  CHANGELOG.md, from the fragments of docs/changes
+    python -m docs.release notes      print what CHANGELOG.md says of this version
+
+In: pyproject.toml, constraints.txt, the lists of pinned jars. Needs pip-tools for `lock`.
+"""

@@ -1,0 +1,136 @@
+"""The provider: its types, its settings, and the door to a session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from kafkaform.core.change import Action, Block, BlockKind, Change, Review
+from kafkaform.core.diagnostics import Diagnostic, Severity
+from kafkaform.core.errors import ConnectError
+from kafkaform.core.resource import Depth, Facts, Identity, Sweep
+from kafkaform.core.schema import NUMBER, STRING, Attribute, ObjectSchema, map_of, schema
+from kafkaform.core.value import FrozenMap, freeze
+from kafkaform.provider.contract import ResourceType, Secrets, Session
+
+from . import file, link
+from .client import Client, RequestFailed
+from .session import TextstoreSession
+
+CONFIG = schema(
+    "A store of text files.",
+    Attribute("url", STRING, "Where the store is, `https://HOST:PORT`.", required=True),
+    Attribute("token", STRING, "Who we are, such as secret_env(…).", required=True, secret=True),
+    Attribute(
+        "timeout",
+        NUMBER,
+        "Seconds to wait for an answer, after which the store drops a request.",
+        default=10,
+        policy=True,
+    ),
+)
+
+DATA = schema(
+    "A file that something else manages.",
+    Attribute("name", STRING, "Name of the file.", required=True),
+    Attribute("content", STRING, "The text.", computed=True),
+    Attribute("headers", map_of(STRING), "The headers of its own.", computed=True),
+    Attribute("uid", STRING, "What the store calls this very file.", computed=True),
+)
+
+WRITES = (Action.CREATE, Action.UPDATE, Action.DELETE)
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True, slots=True)
+class TextstoreProvider:
+    """See `kafkaform.provider.contract.Provider`."""
+
+    name: str = "textstore"
+
+    @property
+    def config(self) -> ObjectSchema:
+        return CONFIG
+
+    @property
+    def types(self) -> Mapping[str, ResourceType]:
+        return {kind.name: kind for kind in (file.TYPE, link.TYPE)}
+
+    @property
+    def commanded(self) -> Mapping[str, ResourceType]:
+        return {}
+
+    @property
+    def data(self) -> Mapping[str, ObjectSchema]:
+        return {file.KIND: DATA}
+
+    def check(self, config: FrozenMap) -> Sequence[tuple[str, Diagnostic]]:
+        return [("url", fault) for fault in _find_url_faults(str(config["url"]))]
+
+    def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
+        timeout = config.get("timeout") or 10
+        client = Client(config["url"], secrets[str(config["token"])], float(timeout))
+        try:
+            description = client.describe()
+        except RequestFailed as failure:
+            fault = failure.fault
+            raise ConnectError(f"{client.url}: {fault.message}", fault.advice) from None
+        client.store_id = description["id"]
+        values = freeze(
+            {"default_headers": description["default_headers"], "operation_timeout": timeout}
+        )
+        assert isinstance(values, FrozenMap)
+        node = urlsplit(client.url).netloc
+        facts = Facts(description["id"], (node,), description["user"], values)
+        return TextstoreSession(instance, client, facts)
+
+    def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
+        return {link.KIND: Depth.FULL} if any(map(_deletes_file, changes)) else {}
+
+    def review(
+        self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
+    ) -> Review:
+        return Review(blocks=dict(_find_linked(changes, sweeps)))
+
+
+def _find_url_faults(url: str) -> Iterator[Diagnostic]:
+    place = urlsplit(url)
+    if place.scheme not in ("http", "https") or not place.hostname:
+        yield Diagnostic(Severity.ERROR, f"{url} is no address", advice="Write https://HOST:PORT.")
+    elif place.scheme == "http" and place.hostname not in LOOPBACK:
+        yield Diagnostic(
+            Severity.ERROR,
+            "The token would travel in the clear",
+            advice="Write https://, or run the store on this computer.",
+        )
+
+
+def _deletes_file(change: Change) -> bool:
+    return change.effective and change.action is Action.DELETE and change.identity.kind == file.KIND
+
+
+def _find_linked(
+    changes: Sequence[Change], sweeps: Mapping[str, Sweep]
+) -> Iterator[tuple[Identity, Block]]:
+    """Files that are deleted while a link to them stays."""
+    if link.KIND not in sweeps:
+        return
+    links = {item.identity: item.attributes.get("target") for item in sweeps[link.KIND].items}
+    for change in changes:
+        if change.identity.kind == link.KIND and change.effective and change.action in WRITES:
+            links[change.identity] = change.after["target"] if change.after else None
+    for change in filter(_deletes_file, changes):
+        names = sorted(i.key for i, target in links.items() if target == change.identity.key)
+        if names:
+            yield (
+                change.identity,
+                Block(
+                    BlockKind.IMPOSSIBLE,
+                    f"{', '.join(names)} leads to it",
+                    "Remove the link in the same plan, or let it lead elsewhere.",
+                ),
+            )
+
+
+PROVIDER = TextstoreProvider()

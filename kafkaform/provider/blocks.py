@@ -1,0 +1,29 @@
+"""The checks of the conformance suite for what blocks say, and how it is spelled."""
+
+from __future__ import annotations
+
+from ..core.schema import META_ARGUMENTS, META_BLOCKS
+from ..core.value import EMPTY
+from .workbench import Bench, Fixture, require
+
+
+def a_schema_leaves_meta_arguments_alone(fixture: Fixture) -> None:
+    """No attribute has a name that means the same in every block: nobody could set it."""
+    taken = {*META_ARGUMENTS, *META_BLOCKS} & {*fixture.type.schema.names()}
+    require(not taken, f"{fixture.type.name} has attributes named {sorted(taken)}")
+
+
+def canonical_is_idempotent(fixture: Fixture) -> None:
+    """Observed attributes and targets are canonical, and canonical twice is canonical once."""
+    with Bench(fixture) as bench:
+        canonical, facts = fixture.type.canonical, bench.session.facts
+        for edit in fixture.edits:
+            declared = fixture.fresh(edit.start.with_items(edit.wish))
+            once = canonical(declared, facts)
+            require(canonical(once, facts) == once, f"canonical changes its own result: {once}")
+            made = bench.target(declared, None)
+            require(canonical(made, facts) == made, f"the target is not canonical: {made}")
+        attributes = fixture.fresh(EMPTY)
+        fixture.make(attributes)
+        seen = bench.wait_seen(attributes).attributes
+        require(canonical(seen, facts) == seen, f"observed is not canonical: {seen}")

@@ -1,0 +1,44 @@
+"""ACLs and roles as the provider knows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol.apis import CREATE_ACLS, DELETE_ACLS
+from ..documents import list_attributes
+from ..kind import Document, Kind
+from . import roles
+from .resource_type import KIND, TYPE
+
+if TYPE_CHECKING:
+    from ...cluster.context import Requests
+    from ...simulation.simulated_kind import SimulatedKind
+
+
+def _connect() -> Requests:
+    from ...cluster.context import Reads, Requests
+    from .read import read_acls, sweep_acls
+    from .send import send_create_acls, send_delete_acls
+
+    return Requests(
+        Reads(sweep_acls, read_acls),
+        {CREATE_ACLS.name: send_create_acls, DELETE_ACLS.name: send_delete_acls},
+    )
+
+
+def _simulate() -> SimulatedKind:
+    from .simulation import SIMULATED
+
+    return SIMULATED
+
+
+KINDS = (
+    Kind(
+        KIND,
+        TYPE,
+        connect=_connect,
+        simulate=_simulate,
+        document=Document("acls", list_attributes, "other ACLs may be hidden"),
+    ),
+    Kind(roles.TYPE.name, roles.TYPE),
+)

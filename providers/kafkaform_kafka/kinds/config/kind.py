@@ -1,0 +1,46 @@
+"""The four kinds of dynamic configs as the provider knows them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ...protocol.apis import INCREMENTAL_ALTER_CONFIGS
+from ..kind import Kind, KindRights
+from .resource_type import SCOPES, TYPES, Scope
+
+if TYPE_CHECKING:
+    from ...cluster.context import Requests
+    from ...simulation.simulated_kind import SimulatedKind
+
+
+def _connect(scope: Scope) -> Requests:
+    """The request that alters configs is the same for all kinds of resources, topics too."""
+    from ...cluster.context import Requests
+    from .read import reads
+    from .send import send_alter_configs
+
+    return Requests(reads(scope), {INCREMENTAL_ALTER_CONFIGS.name: send_alter_configs})
+
+
+def _simulate(scope: Scope) -> SimulatedKind:
+    from .simulation import simulate
+
+    return simulate(scope)
+
+
+def _rights(scope: Scope) -> KindRights:
+    resource_type = "Group" if scope.resource == "group" else "Cluster"
+    return KindRights(resource_type, ("DescribeConfigs",), ("AlterConfigs",), "AlterConfigs")
+
+
+KINDS = tuple(
+    Kind(
+        scope.kind,
+        kind,
+        rights=_rights(scope),
+        connect=partial(_connect, scope),
+        simulate=partial(_simulate, scope),
+    )
+    for scope, kind in zip(SCOPES, TYPES, strict=True)
+)

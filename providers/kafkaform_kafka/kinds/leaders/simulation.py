@@ -1,0 +1,112 @@
+"""Leaders in the simulated cluster: who leads goes on to until a preferred election, but a broker
+that is down leads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafkaform.core.change import Step
+from kafkaform.core.dataclass import replace
+from kafkaform.core.resource import (
+    Absent,
+    Coverage,
+    CoverageKind,
+    Depth,
+    Fault,
+    FaultClass,
+    Hidden,
+    Identity,
+    Observed,
+    Reading,
+    Sweep,
+)
+from kafkaform.core.value import FrozenMap
+
+from ...protocol import faults
+from ...simulation.controller import (
+    Answer,
+    Call,
+    Item,
+    Refusal,
+    Result,
+    Verdict,
+    batch,
+    require,
+)
+from ...simulation.rights import CLUSTER
+from ...simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from ..topic import resource_type as topics
+from ..topic.simulation import Topic, key
+from . import resource_type as leaders
+
+
+def elect(call: Call, items: Sequence[Item]) -> Result:
+    """ElectLeaders: the first replica of each named partition leads, if its broker is up; the
+    others are not kept from it by one that cannot."""
+    return batch(call, items, lambda item: key(item["name"]), lambda item: _elect(call, item))
+
+
+def _elect(call: Call, item: Item) -> Verdict:
+    require(call.user.may("Alter", CLUSTER), 31)
+    topic: Topic | None = call.world.of(topics.KIND).get(item["name"])
+    named = [int(number) for number in item["leaders"]]
+    if topic is None or any(number >= topic.partitions for number in named):
+        raise Refusal(3)
+    able = [n for n in named if topic.assignment[n][0] in call.brokers]
+    led = replace(topic, leaders=topic.leaders.without(map(str, able)))
+    code = 0 if able == named else 80
+    return Answer(code, made=led), led, int(led != topic)
+
+
+def _checked(scene: Scene, step: Step) -> Fault | None:
+    """There is no dry run of an election, so right, topic and first replicas are looked at."""
+    name = step.payload["name"]
+    topic = scene.objects(topics.KIND).get(name)
+    if not scene.user.may("Alter", CLUSTER):
+        return faults.fault_of(leaders.API, 31, name)
+    if topic is None:
+        return faults.fault_of("Metadata", 3, name)
+    first = {str(number): row[0] for number, row in enumerate(topic.assignment)}
+    wanted = step.payload["leaders"]
+    if topic.id == step.payload["topic_id"] and all(first.get(n) == wanted[n] for n in wanted):
+        return None
+    what = f"{name} was recreated or moved outside"
+    return Fault("MOVED", what, FaultClass.DEFINITE, where=leaders.API, advice="plan again")
+
+
+def _sweep(_: Scene, depth: Depth) -> Sweep:
+    return Sweep(leaders.KIND, depth, (), Coverage(CoverageKind.VISIBLE_ONLY))
+
+
+def _read(scene: Scene, identity: Identity) -> Reading:
+    name = identity.key
+    if not scene.user.may_on_topic("Describe", name):
+        return Hidden(identity, faults.right_for("Metadata", name))
+    topic: Topic | None = scene.objects(topics.KIND).get(name)
+    if topic is None:
+        return Absent(identity)
+    first = {str(number): row[0] for number, row in enumerate(topic.assignment)}
+    now = {n: _leader(topic, n, scene.live) for n in range(topic.partitions)}
+    attributes = leaders.observed_attributes(name, now)
+    return Observed(
+        identity,
+        attributes,
+        topic.id,
+        details=FrozenMap(
+            preferred=FrozenMap(first),
+            ready=tuple(n for n, broker in first.items() if broker in scene.live),
+        ),
+        foreign=leaders.foreign(attributes),
+    )
+
+
+def _leader(topic: Topic, number: int, live: Sequence[int]) -> int:
+    choices = (topic.led[number], *topic.assignment[number])
+    return next((broker for broker in choices if broker in live), -1)
+
+
+SIMULATED = SimulatedKind(
+    reads=SimulatedReads("ListTopics", "DescribeTopics", "Metadata", _sweep, _read),
+    handlers={leaders.API: elect},
+    checks={leaders.API: _checked},
+)

@@ -1,0 +1,58 @@
+"""What `describe quotas` shows (KIP-248)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from kafkaform.core.resource import Observed
+from kafkaform.core.value import FrozenMap
+
+from ..documents import sort_by_fields
+from .levels import CLIENT_ID, USER
+from .resource_type import DEFAULT
+
+QUOTA_SOURCES: Mapping[tuple[bool | None, bool | None], str] = {
+    (True, True): "Client of user",
+    (True, False): "Default client of user",
+    (True, None): "User",
+    (False, True): "Client of default user",
+    (False, False): "Default client of default user",
+    (False, None): "Default user",
+    (None, True): "Client",
+    (None, False): "Default client",
+}
+"""Whether user and client id are named (None: not part of the entity) -> KIP-248's QuotaSource."""
+
+
+def list_quotas(
+    items: Sequence[Observed], _: str, fields: Mapping[str, str]
+) -> tuple[FrozenMap, ...]:
+    """fields: entity part -> glob for its name; the default part fits `default`, and an empty name
+    (KIP-248) fits nothing else."""
+    return tuple(
+        FrozenMap(
+            entity=item.attributes["entity"],
+            config=item.attributes["config"],
+            source=quota_source(item.attributes["entity"]),
+        )
+        for item in sort_by_fields(items)
+        if all(_fits(item.attributes["entity"], *field) for field in fields.items())
+    )
+
+
+def _fits(entity: Mapping[str, str | None], part: str, glob: str) -> bool:
+    if part not in entity:
+        return False
+    name = entity[part]
+    return fnmatchcase(name, glob) if name is not None else not glob or fnmatchcase(DEFAULT, glob)
+
+
+def quota_source(entity: Mapping[str, str | None]) -> str:
+    """KIP-248's name of the level that a quota belongs to."""
+    if "ip" in entity:
+        return "Default IP" if entity["ip"] is None else "IP"
+    user, client = (
+        entity[part] is not None if part in entity else None for part in (USER, CLIENT_ID)
+    )
+    return QUOTA_SOURCES[user, client]

@@ -1,0 +1,42 @@
+"""Client quotas as the provider knows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...protocol.apis import ALTER_CLIENT_QUOTAS
+from ..kind import Document, Kind, KindRights
+from .document import list_quotas
+from .resource_type import KIND, TYPE
+
+if TYPE_CHECKING:
+    from ...cluster.context import Requests
+    from ...simulation.simulated_kind import SimulatedKind
+
+
+def _connect() -> Requests:
+    from ...cluster.context import Reads, Requests
+    from .read import read_quotas, sweep_quotas
+    from .send import send_alter_quotas
+
+    return Requests(Reads(sweep_quotas, read_quotas), {ALTER_CLIENT_QUOTAS.name: send_alter_quotas})
+
+
+def _simulate() -> SimulatedKind:
+    from .simulation import SIMULATED
+
+    return SIMULATED
+
+
+KINDS = (
+    Kind(
+        KIND,
+        TYPE,
+        rights=KindRights(
+            "Cluster", ("DescribeConfigs",), ("AlterConfigs",), deletes="AlterConfigs"
+        ),
+        connect=_connect,
+        simulate=_simulate,
+        document=Document("quotas", list_quotas, "other quotas may be hidden"),
+    ),
+)

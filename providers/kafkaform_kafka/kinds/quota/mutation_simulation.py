@@ -1,0 +1,73 @@
+"""The controller mutation quota of the simulated cluster: a bucket for each who shares a limit.
+
+The limits are the cluster's own client quotas, whoever set them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+
+from kafkaform.core.dataclass import dataclass, field
+from kafkaform.core.value import EMPTY
+
+from ...simulation.controller import Charge
+from ...simulation.world import Changes, World
+from . import resource_type as quotas
+from .levels import Found, Quotas, applying
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    filled: float
+
+
+@dataclass(slots=True)
+class Mutations:
+    """world: what is committed; commit: appends to the log; samples, seconds: the window, Kafka's
+    default unless a test changes it."""
+
+    world: World
+    commit: Callable[[Changes], None]
+    samples: int = 11
+    seconds: int = 1
+    _buckets: dict[tuple[str | None, str | None], _Bucket] = field(default_factory=dict)
+
+    def limit(self, entity: Mapping[str, str | None], rate: Decimal | int | None) -> None:
+        """Set an entity's controller_mutation_rate, or remove it with None. entity: `user`,
+        `client-id` or both -> a name, None for the default."""
+        place = quotas.KIND, quotas.key_of(entity)
+        config = (self.world.get(place) or EMPTY).without([quotas.MUTATION_RATE])
+        if rate is not None:
+            config = config.with_items({quotas.MUTATION_RATE: quotas.exact(Decimal(rate))})
+        self.commit({place: config or None})
+
+    def charge(self, user: str, client_id: str, now: float) -> Charge:
+        """What an item of a request by this user at this time is asked. The limits are those of
+        when the first item spends: no request changes both them and topics."""
+        found: list[Found | None] = []
+
+        def spend(mutations: int) -> float:
+            if not found:
+                found.append(applying(quotas.MUTATION_RATE, user, client_id, self._limits()))
+            limit = found[0]
+            if limit is None or limit.value is None:
+                return 0.0
+            rate = float(limit.value)
+            burst = rate * self.samples * self.seconds
+            bucket = self._buckets.setdefault(limit.sharers, _Bucket(burst, now))
+            bucket.tokens = min(burst, bucket.tokens + rate * (now - bucket.filled))
+            bucket.filled = now
+            if bucket.tokens < 0:
+                return -bucket.tokens / rate
+            bucket.tokens -= mutations
+            return 0.0
+
+        return spend
+
+    def _limits(self) -> Quotas:
+        return {
+            quotas.entity_from(name): {item: Decimal(str(config[item])) for item in config}
+            for name, config in self.world.of(quotas.KIND).items()
+        }

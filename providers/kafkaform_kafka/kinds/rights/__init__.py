@@ -1,0 +1,1 @@
+"""`kafka_rights`: what the cluster says that we may do. It is only listed, for reviews."""

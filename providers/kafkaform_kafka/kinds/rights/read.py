@@ -1,0 +1,63 @@
+"""What the cluster says that we may do, for reviews: with itself, and with every topic that we may
+describe. Read beside the ACLs, so that both tell of the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from kafkaform.core.resource import (
+    Absent,
+    Coverage,
+    CoverageKind,
+    Depth,
+    Failed,
+    Fault,
+    Identity,
+    Observed,
+    Reading,
+    Sweep,
+)
+from kafkaform.core.value import FrozenMap
+
+from ...cluster.context import Context
+from ...cluster.exchange import attempt
+from ...protocol import keys, rights
+from ...wire.cluster import ClusterRow, describe_cluster
+from ...wire.topics import list_topics
+from ..acl.resource_type import CLUSTER
+
+
+def sweep_rights(context: Context, depth: Depth) -> Sweep:
+    """Our rights, as far as the cluster tells them."""
+    cluster = attempt("DescribeCluster", lambda: describe_cluster(context.wire, context.timeout))
+    rows = attempt(
+        "Metadata", lambda: list_topics(context.wire, None, context.timeout, operations=True)
+    )
+    for answer in (cluster, rows):
+        if isinstance(answer, Fault):
+            return Sweep(rights.KIND, depth, (), Coverage(CoverageKind.FAILED, answer))
+    assert isinstance(cluster, ClusterRow) and not isinstance(rows, Fault)
+    items = [item(context.instance, "Cluster", CLUSTER, rights.names(cluster.operations))]
+    items += [
+        item(context.instance, "Topic", row.name, rights.names(row.operations or ()))
+        for row in rows
+        if row.code == 0
+    ]
+    return Sweep(rights.KIND, depth, tuple(items), Coverage(CoverageKind.VISIBLE_ONLY))
+
+
+def item(instance: str, kind: str, name: str, held: Iterable[str]) -> Observed:
+    """The operations that we may do with one resource."""
+    identity = Identity(instance, rights.KIND, keys.join((kind, name)))
+    return Observed(identity, FrozenMap({rights.HELD: tuple(held)}))
+
+
+def read_rights(
+    context: Context, ids: Sequence[Identity], _: str | None
+) -> Mapping[Identity, Reading]:
+    """The same for some resources."""
+    sweep = sweep_rights(context, Depth.FULL)
+    if sweep.coverage.fault is not None:
+        return {identity: Failed(identity, sweep.coverage.fault) for identity in ids}
+    found = {found.identity: found for found in sweep.items}
+    return {identity: found.get(identity, Absent(identity)) for identity in ids}

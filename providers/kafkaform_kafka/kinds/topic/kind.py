@@ -1,0 +1,77 @@
+"""Topics and their configs as the provider knows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkaform.core.dataclass import replace
+
+from ...protocol import apis
+from ..kind import Kind, KindRights
+from . import configs
+from .resource_type import KIND, TYPE
+
+if TYPE_CHECKING:
+    from ...cluster.context import Requests
+    from ...simulation.simulated_kind import SimulatedKind
+
+
+def _connect() -> Requests:
+    from ...cluster.context import Reads, Requests
+    from .read import read_topics, sweep_topics
+    from .send import send_create_partitions, send_create_topics, send_delete_topics
+    from .send_placement import send_moves
+
+    return Requests(
+        Reads(sweep_topics, read_topics),
+        {
+            apis.CREATE_TOPICS.name: send_create_topics,
+            apis.CREATE_PARTITIONS.name: send_create_partitions,
+            apis.DELETE_TOPICS.name: send_delete_topics,
+            apis.ALTER_PARTITION_REASSIGNMENTS.name: send_moves,
+        },
+    )
+
+
+def _connect_configs() -> Requests:
+    """Their request is that of all configs, which `kinds/config` sends."""
+    from ...cluster.context import Reads, Requests
+    from .read import read_topic_configs, sweep_topic_configs
+
+    return Requests(Reads(sweep_topic_configs, read_topic_configs))
+
+
+def _simulate() -> SimulatedKind:
+    from . import move_simulation as moves
+    from .simulation import TOPIC
+
+    return replace(
+        TOPIC,
+        handlers={**TOPIC.handlers, **moves.HANDLERS},
+        checks={**TOPIC.checks, **moves.CHECKS},
+    )
+
+
+def _simulate_configs() -> SimulatedKind:
+    from .simulation import TOPIC_CONFIG
+
+    return TOPIC_CONFIG
+
+
+_SEES = ("Describe", "DescribeConfigs")
+KINDS = (
+    Kind(
+        KIND,
+        TYPE,
+        rights=KindRights("Topic", _SEES, ("AlterConfigs", "Alter"), deletes="Delete"),
+        connect=_connect,
+        simulate=_simulate,
+    ),
+    Kind(
+        configs.KIND,
+        configs.TYPE,
+        rights=KindRights("Topic", _SEES, ("AlterConfigs",), deletes="AlterConfigs"),
+        connect=_connect_configs,
+        simulate=_simulate_configs,
+    ),
+)

@@ -1,0 +1,25 @@
+"""What `describe users` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from kafkaform.core.resource import Observed
+from kafkaform.core.value import FrozenMap
+
+
+def list_users(items: Sequence[Observed], name: str, _: Mapping[str, str]) -> tuple[FrozenMap, ...]:
+    """One row a user, with the credentials that it has."""
+    users: dict[str, list[FrozenMap]] = {}
+    for item in sorted(items, key=lambda item: item.identity.key):
+        held = FrozenMap(
+            mechanism=item.attributes["scram_mechanism"],
+            iterations=item.attributes["scram_iterations"],
+        )
+        users.setdefault(item.attributes["username"], []).append(held)
+    return tuple(
+        FrozenMap(name=user, credentials=tuple(held))
+        for user, held in sorted(users.items())
+        if fnmatchcase(user, name)
+    )

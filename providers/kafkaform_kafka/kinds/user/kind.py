@@ -1,0 +1,40 @@
+"""SCRAM credentials as the provider knows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..kind import Document, Kind, KindRights
+from .document import list_users
+from .resource_type import API, KIND, TYPE
+
+if TYPE_CHECKING:
+    from ...cluster.context import Requests
+    from ...simulation.simulated_kind import SimulatedKind
+
+
+def _connect() -> Requests:
+    from ...cluster.context import Reads, Requests
+    from .read import read_scram, sweep_scram
+    from .send import send_alter_scram
+
+    return Requests(Reads(sweep_scram, read_scram), {API: send_alter_scram})
+
+
+def _simulate() -> SimulatedKind:
+    from .simulation import SIMULATED
+
+    return SIMULATED
+
+
+KINDS = (
+    Kind(
+        KIND,
+        TYPE,
+        # To see and change users takes the rights that ACLs take, which are guarded anyway.
+        rights=KindRights("Cluster", deletes="Alter"),
+        connect=_connect,
+        simulate=_simulate,
+        document=Document("users", list_users, "other users may be hidden"),
+    ),
+)

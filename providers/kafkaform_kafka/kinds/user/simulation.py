@@ -1,0 +1,118 @@
+"""SCRAM credentials of the simulated cluster. It keeps the passwords as they came, so that a test
+can ask whether a login would work; nothing that a session tells holds one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from kafkaform.core.change import Step
+from kafkaform.core.dataclass import dataclass, field
+from kafkaform.core.resource import (
+    Absent,
+    Coverage,
+    CoverageKind,
+    Depth,
+    Fault,
+    Hidden,
+    Identity,
+    Observed,
+    Reading,
+    Sweep,
+)
+
+from ...protocol import faults, keys
+from ...simulation.controller import (
+    Answer,
+    Call,
+    Item,
+    Refusal,
+    Result,
+    Verdict,
+    batch,
+    require,
+)
+from ...simulation.rights import CLUSTER
+from ...simulation.simulated_kind import Scene, SimulatedKind, SimulatedReads
+from ...simulation.world import Key
+from . import resource_type as scram
+
+_DESCRIBE = "DescribeUserScramCredentials"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """password: as the request's payload had it."""
+
+    iterations: int
+    password: str = field(repr=False)
+
+
+def key(user: str, mechanism: str) -> Key:
+    """Where the world keeps this credential."""
+    return scram.KIND, scram.identity_key(user, mechanism)
+
+
+def alter_scram(call: Call, items: Sequence[Item]) -> Result:
+    """Each user once; who is named twice is refused twice."""
+    named = Counter(item["username"] for item in items)
+
+    def alter(item: Item) -> Verdict:
+        require(named[item["username"]] == 1, 92)
+        return _alter(call, item)
+
+    return batch(call, items, _key_of, alter, twice=None)
+
+
+def _key_of(item: Item) -> Key:
+    return key(item["username"], item["mechanism"])
+
+
+def _alter(call: Call, item: Item) -> Verdict:
+    require(call.user.may("Alter", CLUSTER), 31)
+    if item.get("delete"):
+        require(call.world.get(_key_of(item)) is not None, 91)
+        return Answer(), None, 1
+    if not scram.FEWEST <= item["iterations"] <= scram.MOST:
+        raise Refusal(93, "the number of iterations is out of bounds")
+    made = Credential(item["iterations"], item["password"])
+    return Answer(), made, 1
+
+
+def _sweep(scene: Scene, depth: Depth) -> Sweep:
+    if not _may_see(scene):
+        coverage = Coverage(CoverageKind.FAILED, faults.fault_of(_DESCRIBE, 31, ""))
+        return Sweep(scram.KIND, depth, (), coverage)
+    items = tuple(
+        _observed(Identity(scene.instance, scram.KIND, name), credential)
+        for name, credential in scene.objects(scram.KIND).items()
+    )
+    return Sweep(scram.KIND, depth, items, Coverage(CoverageKind.COMPLETE))
+
+
+def _read(scene: Scene, identity: Identity) -> Reading:
+    if not _may_see(scene):
+        return Hidden(identity, faults.right_for(_DESCRIBE, ""))
+    credential = scene.objects(scram.KIND).get(identity.key)
+    return Absent(identity) if credential is None else _observed(identity, credential)
+
+
+def _may_see(scene: Scene) -> bool:
+    return scene.user.may("Describe", CLUSTER)
+
+
+def _observed(identity: Identity, credential: Credential) -> Observed:
+    user, mechanism = keys.split(identity.key)
+    return Observed(identity, scram.observed_attributes(user, mechanism, credential.iterations))
+
+
+def _check(scene: Scene, _: Step) -> Fault | None:
+    may = scene.user.may("Alter", CLUSTER)
+    return None if may else faults.fault_of(scram.API, 31, "")
+
+
+SIMULATED = SimulatedKind(
+    reads=SimulatedReads(_DESCRIBE, _DESCRIBE, _DESCRIBE, _sweep, _read),
+    handlers={scram.API: alter_scram},
+    checks={scram.API: _check},
+)

@@ -1,0 +1,23 @@
+"""The kinds of objects that this provider knows: a line for each folder of `kinds/`."""
+
+from __future__ import annotations
+
+from .kinds.acl import kind as acl
+from .kinds.config import kind as config
+from .kinds.kind import Kind
+from .kinds.leaders import kind as leaders
+from .kinds.quota import kind as quota
+from .kinds.rights import kind as rights
+from .kinds.topic import kind as topic
+from .kinds.user import kind as user
+
+KINDS: tuple[Kind, ...] = (
+    *topic.KINDS,
+    *quota.KINDS,
+    *user.KINDS,
+    *acl.KINDS,
+    *config.KINDS,
+    *leaders.KINDS,
+    *rights.KINDS,
+)
+"""In the order in which documentation lists them."""

@@ -1,0 +1,64 @@
+"""What one kind of object contributes to the simulated cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kafkaform.core.change import Step
+from kafkaform.core.dataclass import dataclass
+from kafkaform.core.resource import Depth, Facts, Fault, Identity, Reading, Sweep
+from kafkaform.core.value import EMPTY, FrozenMap
+
+from .controller import Answer, Handler
+from .rights import User
+from .world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Who looks, at what. world: as one broker shows it to one read; defaults: broker-wide topic
+    configs; live: numbers of the brokers that are up."""
+
+    instance: str
+    user: User
+    facts: Facts
+    world: World
+    defaults: Mapping[str, str]
+    live: tuple[int, ...]
+
+    def objects(self, kind: str) -> Mapping[str, Any]:
+        return self.world.of(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedReads:
+    """How one kind is listed and read."""
+
+    listing: str
+    """The name under which mishaps are scheduled for a listing."""
+    describing: str
+    """The same for reads by name; kinds of one name are read in one look."""
+    api: str
+    """The name that faults give."""
+    sweep: Callable[[Scene, Depth], Sweep]
+    """Never raises."""
+    read: Callable[[Scene, Identity], Reading]
+    """Never raises."""
+
+
+Check = Callable[[Scene, Step], Fault | None]
+Made = Callable[[Scene, Answer], tuple[str | None, FrozenMap | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedKind:
+    """One kind's part of the simulated cluster."""
+
+    reads: SimulatedReads
+    handlers: Mapping[str, Handler] = EMPTY
+    """API -> what the controller does with its requests."""
+    checks: Mapping[str, Check] = EMPTY
+    """API without a dry run -> what stands in for it."""
+    made: Mapping[str, Made] = EMPTY
+    """API -> incarnation and attributes that the answer to an applied step tells."""

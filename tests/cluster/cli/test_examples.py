@@ -1,0 +1,253 @@
+"""Every folder of `examples/` as its README says, on brokers of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafkaform.sandbox import Sandbox
+from kafkaform_kafka.provider import PROVIDER
+
+from ...kit.commands.example import EXAMPLES, Copy, one
+from ...kit.kafka.clusters import client, make, own_sandbox, read
+
+CHANGELOG = "wordcount-store-changelog"
+
+
+@pytest.fixture(scope="module")
+def eu() -> Iterator[Sandbox]:
+    with own_sandbox(f"eu-{os.getpid()}") as box:
+        yield box
+
+
+@pytest.fixture(scope="module")
+def us() -> Iterator[Sandbox]:
+    with own_sandbox(f"us-{os.getpid()}") as box:
+        yield box
+
+
+def test_modules(tmp_path: Path, eu: Sandbox) -> None:
+    """A module once and with for_each; its rule stops a plan and says who called."""
+    example = one("02-modules", tmp_path, eu)
+    assert "1 module" in example.run("init")
+    example.run("fmt", "--check", "--recursive")
+    example.applied()
+    live = read(client(eu), "billing.")
+    assert sorted(live) == [
+        "billing.orders",
+        "billing.orders.retry",
+        "billing.refunds",
+        "billing.refunds.retry",
+    ]
+    main = example.folder / "main.kf.hcl"
+    main.write_text(main.read_text().replace('"90d"', '"2h"'))
+    said = example.run("plan", expect=1)
+    assert "it for a day at least" in said
+    assert 'in module.streams["refunds"], called at main.kf.hcl:16:1' in said
+
+
+def test_for_each_over_a_yaml_file(tmp_path: Path, eu: Sandbox) -> None:
+    """An entry more in the YAML file is a topic more; a saved plan of before is refused."""
+    example = one("03-from-yaml", tmp_path, eu)
+    example.run("fmt", "--check")
+    example.applied()
+    inventory = example.folder / "topics.yaml"
+    entry = "  - name: pay.{}\n    owner: team-pay\n"
+    inventory.write_text(inventory.read_text() + entry.format("refunds"))
+    said = example.run("plan")
+    assert "Plan: 1 to add, 0 to change, 0 to destroy." in said
+    token = next(line for line in said.splitlines() if line.startswith("Approval: ")).split()[1]
+    inventory.write_text(inventory.read_text() + entry.format("receipts"))
+    example.run("apply", "--expect", token, expect=4)
+
+
+def test_two_clusters_by_alias(tmp_path: Path, eu: Sandbox, us: Sandbox) -> None:
+    """One plan, one approval and one state for two clusters; a swapped address is noticed."""
+    env = {
+        "KAFKA_EU_PASSWORD": eu.admin_password,
+        "KAFKA_US_PASSWORD": us.admin_password,
+        "KF_VAR_eu": eu.bootstrap,
+        "KF_VAR_us": us.bootstrap,
+    }
+    example = Copy("04-two-clusters", tmp_path, env)
+    example.run("fmt", "--check", "--recursive")
+    example.applied()
+    here, there = read(client(eu), "global."), read(client(us), "global.")
+    assert sorted(here) == ["global.orders", "global.payments"]
+    assert sorted(there) == ["global.audit", *sorted(here)]
+    assert here["global.orders"].config["retention.ms"] != there["global.orders"].config[
+        "retention.ms"
+    ]  # fmt: skip
+    example.env |= {"KF_VAR_us": eu.bootstrap, "KAFKA_US_PASSWORD": eu.admin_password}
+    assert "are the same cluster" in example.run("plan", expect=1)
+    example.env |= {"KF_VAR_eu": us.bootstrap, "KAFKA_EU_PASSWORD": us.admin_password}
+    assert "cluster" in example.run("plan", expect=4)
+
+
+def test_a_terraform_folder_is_taken_over(tmp_path: Path, eu: Sandbox) -> None:
+    """Only the provider block is another; live topics of before are adopted without a change."""
+    env = {"KAFKA_PASSWORD": eu.admin_password, "KF_VAR_reporting_password": "pw-of-reporting"}
+    example = Copy("05-from-terraform", tmp_path, env)
+    brokers = ("--var", f'kafka_brokers=["{eu.bootstrap}"]')
+    said = example.run("validate")
+    assert 'of the provider "aws"' in said and "skipped" in said
+    example.applied(*brokers)
+    assert "orders" in example.run("output", "--json")
+    for file in example.folder.glob("kafkaform.*"):
+        file.unlink()
+    said = example.run("plan", "--adopt", "*", *brokers)
+    assert "0 to add, 0 to change, 0 to destroy, 12 to adopt." in said
+    assert "pw-of-reporting" not in said
+    example.applied("--adopt", "*", *brokers)
+    (example.folder / "provider.tf").write_text((example.folder / "provider.tf.before").read_text())
+    said = example.run("validate", expect=1)
+    assert "takes a reference to a secret" in said
+    assert "change-me" not in said
+
+
+def test_users_and_their_passwords(tmp_path: Path, eu: Sandbox) -> None:
+    """Passwords come from the environment when they are sent, and are in no file."""
+    example = one("10-users", tmp_path, eu)
+    example.run("fmt", "--check")
+    example.run("apply", "--auto-approve", expect=1)
+    for name in ("BILLING", "REPORTS"):
+        example.env |= {f"PASSWORD_OF_{name}": f"hush-{name}"}
+    example.applied()
+    main = example.folder / "main.kf.hcl"
+    main.write_text(main.read_text().replace("billing = 1", "billing = 2"))
+    said = example.run("plan")
+    assert 'recorded secret version = "1" → "2"' in said
+    assert "Plan: 0 to add, 1 to change, 0 to destroy." in said
+    example.applied()
+    files = [file for file in example.folder.rglob("*") if file.is_file()]
+    assert not [file.name for file in files if b"hush-" in file.read_bytes()]
+
+
+def test_quotas_and_who_has_which(tmp_path: Path, eu: Sandbox) -> None:
+    """Each key comes from its own level, and a limit that others set is shown and removed."""
+    example = one("11-quotas", tmp_path, eu)
+    example.run("fmt", "--check")
+    example.applied()
+    asked = ("--user", "billing", "--client-id", "export")
+    said = example.run("explain", "quota", *asked, "--ip", "192.0.2.7")
+    applies = [" ".join(line.split()) for line in said.partition("What applies")[2].splitlines()]
+    assert applies[1:] == [
+        "producer_byte_rate 20971520 bytes/s at each broker shared by any client of user billing",
+        "consumer_byte_rate 52428800 bytes/s at each broker shared by user billing with "
+        "client-id export",
+        "request_percentage 50 % of one thread at each broker shared by user billing with "
+        "client-id export",
+        "controller_mutation_rate no limit",
+        "connection_creation_rate 100 connections/s at each broker shared by everybody who "
+        "connects from 192.0.2.7",
+    ]
+    document = json.loads(example.run("explain", "quota", *asked, "--json"))
+    assert [limit["level"] for limit in document["limits"]] == [3, 1, 5, None]
+    main = example.folder / "main.kf.hcl"
+    main.write_text(main.read_text().replace(", request_percentage = 50", ""))
+    assert '- "request_percentage" = 50' in example.run("plan")
+    example.applied()
+
+
+def test_acls_and_roles(tmp_path: Path, eu: Sandbox) -> None:
+    """Roles share ACLs, which go with their last owner; another host is another ACL, made before
+    the old one is deleted unless the provider block turns that round."""
+    example = one("12-acls-and-roles", tmp_path, eu)
+    example.run("fmt", "--check")
+    example.run("apply", "--auto-approve")
+    # The data source was asked before there was anything to tell.
+    example.applied()
+    assert "User:checkout" in example.run("output", "who_writes_orders")
+    main = example.folder / "main.kf.hcl"
+    whole = main.read_text()
+    audit = whole.index('resource "kafka_access" "billing_audit"')
+    main.write_text(whole[:audit] + whole[whole.index("# Operations of one's own") :])
+    said = example.run("plan")
+    assert "Plan: 0 to add, 2 to change, 3 to destroy." in said
+    example.applied()
+    main.write_text(whole.replace('"producer"\n', '"producer"\n  host = "10.1.2.3"\n'))
+    said = example.run("plan")
+    assert 'acl_order = "create_first"' in said
+    assert "Plan: 5 to add, 2 to change, 2 to destroy." in said
+    example.applied()
+    targeted = example.run("plan", "--target=kafka_access.billing", "--detailed-exitcode")
+    assert "No changes." in targeted
+    example.run("state", "mv", "kafka_access.billing", "kafka_access.invoices")
+    assert "kafka_access.invoices/acl" in example.run("state", "list")
+
+
+def test_broker_and_cluster_configs(tmp_path: Path, eu: Sandbox) -> None:
+    """Each level has its own value and says where it comes from; a read-only one is refused, and
+    a secret is in no file."""
+    example = one("13-broker-and-cluster-configs", tmp_path, eu)
+    example.env |= {"KEYSTORE_PASSWORD": "hush-keystore"}
+    example.run("fmt", "--check")
+    example.applied()
+    assert "ssl.keystore.password" in example.run("output", "secrets_of_the_first")
+    asked = ("explain", "config", "broker", "1", "background.threads")
+    said = [" ".join(line.split()) for line in example.run(*asked).splitlines()]
+    assert "→ Dynamic broker config background.threads 16" in said
+    assert "Dynamic default broker config background.threads 12" in said
+    document = json.loads(
+        example.run("explain", "config", "topic", "configs.orders", "retention.ms", "--json")
+    )
+    assert document["value"] == str(30 * 24 * 3600 * 1000)
+    (winner,) = (level for level in document["levels"] if level["wins"])
+    assert (winner["source"], winner["key"]) == (
+        "DYNAMIC_DEFAULT_BROKER_CONFIG",
+        "log.retention.ms",
+    )
+    main = example.folder / "main.kf.hcl"
+    whole = main.read_text()
+    line = next(x for x in whole.splitlines(keepends=True) if "= 16" in x)
+    main.write_text(whole.replace(line, ""))
+    assert '"16" → (not set, "12" takes effect)' in example.run("plan")
+    main.write_text(whole.replace("2026-01", "2026-02"))
+    assert 'recorded secret version = "2026-01" → "2026-02"' in example.run("plan")
+    example.applied()
+    main.write_text(whole.replace('"log.cleanup.policy"', '"num.partitions"'))
+    assert "needs a restart" in example.run("validate", expect=1)
+    main.write_text(whole)
+    said = example.run("destroy", "--confirm", eu.cluster_id)
+    assert "min.insync.replicas" not in said  # eligible leader replicas own it
+    assert "destroyed" in said
+    files = [file for file in example.folder.rglob("*") if file.is_file()]
+    assert not [file.name for file in files if b"hush-" in file.read_bytes()]
+
+
+def test_every_type_has_an_example() -> None:
+    """Resources and data sources; a new one must be shown somewhere too."""
+    files = [path for path in EXAMPLES.rglob("*") if path.suffix in (".hcl", ".tf")]
+    text = "\n".join(path.read_text("utf-8") for path in files)
+    shown = {
+        word: set(re.findall(rf'^{word} "(\w+)"', text, re.M)) for word in ("resource", "data")
+    }
+    assert set(PROVIDER.types) <= shown["resource"]
+    assert set(PROVIDER.data) <= shown["data"]
+
+
+def test_topics_of_others(tmp_path: Path, eu: Sandbox) -> None:
+    """A topic that is missing is an error; configs are taken over and kept, one more changelog is
+    one more change, and a destroy leaves the topics."""
+    example = one("15-topics-of-others", tmp_path, eu)
+    example.run("fmt", "--check")
+    assert "words" in example.run("plan", expect=1)
+    make(client(eu), {"words": (3, {}), CHANGELOG: (1, {"cleanup.policy": "compact"})})
+    example.run("apply", "--auto-approve", "--adopt", "kafka_topic_config.*")
+    assert "No changes." in example.run("plan", "--detailed-exitcode")
+    live = read(client(eu))
+    assert live["word-counts"].partitions == 3
+    assert live[CHANGELOG].config["max.message.bytes"] == str(2 * 1024 * 1024)
+    outputs = json.loads(example.run("output", "--json"))
+    assert outputs["changelogs"]["value"] == [CHANGELOG]
+    make(client(eu), {"wordcount-other-changelog": (1, {})})
+    assert "Plan: 1 to add, 0 to change, 0 to destroy." in example.run("plan")
+    example.run("destroy", "--confirm", eu.cluster_id)
+    left = read(client(eu))
+    assert {"words", CHANGELOG} <= set(left) and "word-counts" not in left
+    assert left[CHANGELOG].config == {}

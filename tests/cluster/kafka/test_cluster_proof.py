@@ -1,0 +1,151 @@
+"""Who answers is asked on each connection and around each write, by both clients."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka.protocol import admin as requests
+
+from kafkaform.core.errors import OtherCluster, exit_code
+from kafkaform_kafka import wire
+from kafkaform_kafka.connection.cluster_proof import Proof
+from kafkaform_kafka.protocol.apis import APIS
+from kafkaform_kafka.session import KafkaSession, open_session
+from kafkaform_kafka.wire.client import CHANGES
+from kafkaform_kafka.wire.quotas import describe_quotas
+from kafkaform_kafka.wire.topics import create_topics
+
+from ...kit.kafka.sessions import login
+from ...kit.proxy.frames import Asked
+from ...kit.proxy.proxy import Proxy, proxying
+from ...reliability.network.test_faults import _elsewhere
+
+OTHER = "another-cluster-000000"
+TIMEOUT = 10.0
+
+
+@pytest.fixture
+def proxy(broker: Any) -> Iterator[Proxy]:
+    """The broker behind an address that may come to lead elsewhere."""
+    with proxying(int(broker.bootstrap.rpartition(":")[2])) as made:
+        yield made
+
+
+@pytest.fixture
+def session(broker: Any, proxy: Proxy) -> Iterator[KafkaSession]:
+    """A session behind it."""
+    opened = open_session(login(broker, "admin", servers=(proxy.bootstrap,)))
+    yield opened
+    opened.close()
+
+
+def written(proxy: Proxy) -> list[str]:
+    """Requests that change something and came."""
+    return [passed.request.api for passed in proxy.passed if passed.request.writes]
+
+
+def create(session: KafkaSession, name: str) -> None:
+    payload = {"name": name, "partitions": 1, "replication_factor": 1}
+    whole = {**payload, "assignment": None, "configs": {}}
+    create_topics(session.context.wire, [whole], TIMEOUT, validate_only=False)
+
+
+def test_a_write_is_not_sent_to_another_cluster(
+    session: KafkaSession, proxy: Proxy, prefix: str
+) -> None:
+    """A connection that is open comes to lead to another cluster: the write is not sent, the error
+    names both clusters, the address and the instance, and from then on nothing is sent at all."""
+    proxy.arm()
+    proxy.tamper = _elsewhere
+    with pytest.raises(OtherCluster) as refused:
+        create(session, prefix)
+    assert written(proxy) == []
+    assert refused.value.message == (
+        f'{proxy.bootstrap} answers as cluster {OTHER}, and provider instance "kafka" was opened '
+        f"for cluster {session.facts.scope_id}"
+    )
+    assert exit_code(refused.value) == 4
+    proxy.tamper = None
+    proxy.arm()
+    for call in (session.prove, lambda: describe_quotas(session.context.wire, TIMEOUT)):
+        with pytest.raises(OtherCluster):
+            call()
+    assert proxy.passed == []
+
+
+def test_an_answer_of_another_cluster_is_not_believed(
+    session: KafkaSession, proxy: Proxy, prefix: str
+) -> None:
+    """It begins to answer between the question who is there and the write: what it says of the
+    write is no outcome."""
+    asked: list[str] = []
+
+    def later(request: Asked, data: bytes) -> bytes:
+        asked.append(request.api)
+        return _elsewhere(request, data) if "CreateTopics" in asked else data
+
+    proxy.arm()
+    proxy.tamper = later
+    with pytest.raises(OtherCluster):
+        create(session, prefix)
+    assert asked == ["DescribeCluster", "CreateTopics", "DescribeCluster"]
+
+
+def test_what_was_read_is_proven(session: KafkaSession, proxy: Proxy) -> None:
+    """`prove` asks on the open connections."""
+    session.prove()
+    proxy.tamper = _elsewhere
+    with pytest.raises(OtherCluster):
+        session.prove()
+
+
+def test_a_new_connection_carries_nothing_before_its_proof(
+    session: KafkaSession, proxy: Proxy
+) -> None:
+    """The connection is lost, and the next one leads to another cluster: it is asked for its
+    version, the login and its cluster's id, and nothing else."""
+    proxy.tamper = _elsewhere
+    wire = session.context.wire
+    manager = wire._admin._manager
+    proxy.arm()
+    manager.run(lambda: [one.close() for one in list(manager._conns.values())])
+    with pytest.raises(OtherCluster):
+        describe_quotas(wire, TIMEOUT)
+    came = {passed.request.api for passed in proxy.passed}
+    assert came <= {"ApiVersions", "SaslHandshake", "SaslAuthenticate", "DescribeCluster"}
+
+
+def test_the_native_client_is_proven(session: KafkaSession, proxy: Proxy) -> None:
+    """What it tells of records and groups counts only if the session's cluster answers before and
+    after."""
+    native = session._native
+    assert native.offset_spans({"no-such-topic": 1}) == {}
+    assert native.live_groups(frozenset(), 1000) is not None
+    proxy.tamper = _elsewhere
+    with pytest.raises(OtherCluster):
+        native.offset_spans({"no-such-topic": 1})
+
+
+def test_a_foreign_id_is_not_taken_back() -> None:
+    """The first foreign id stays, whatever comes later."""
+    proof = Proof("kafka.eu", "one")
+    assert proof.hear("a:1", "one")
+    proof.refuse()
+    assert not proof.hear("b:1", "two")
+    assert proof.hear("a:1", "one")
+    with pytest.raises(OtherCluster, match='b:1 answers as cluster two.*"kafka.eu".*cluster one'):
+        proof.refuse()
+
+
+def test_every_write_is_in_the_table() -> None:
+    """Each request by which `wire` changes something is proven, and each in the table is one."""
+    texts = (path.read_text() for path in Path(wire.__file__).parent.glob("*.py"))
+    used = {name for text in texts for name in re.findall(r"\b([A-Z]\w+)Request\b", text)}
+    writing = ("Create", "Delete", "Alter", "Elect", "IncrementalAlter", "Update", "Add", "Remove")
+    changing = {name for name in used if name.startswith(writing)}
+    assert changing == {api.name for api in APIS.values() if api.changes}
+    assert {getattr(requests, f"{name}Request").API_KEY for name in changing} == CHANGES

@@ -1,0 +1,341 @@
+"""Every way to connect, and one clear line within ten seconds for every way to fail."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkaform.core.errors import ConnectError
+from kafkaform.core.resource import CoverageKind, Depth
+from kafkaform.core.secret import Secret
+from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.session import KafkaSession, open_session
+
+from ...kit.kafka import doors
+from ...kit.kafka.doors import Doors
+from ...kit.kafka.sessions import eventually
+from ...kit.kafka.token_endpoint import CLIENT, SECRET, Endpoint, serving
+
+WRONG = "hunter2-wrong"
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[Doors]:
+    """One broker with all the listeners."""
+    with doors.opened(f"doors-{os.getpid()}") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def stranger() -> doors.Authority:
+    """An authority that nobody here knows."""
+    return doors.authority("somebody else")
+
+
+def through(house: Doors, door: str, protocol: str, *login: str | None, **more: Any) -> Settings:
+    """Settings for one listener. login: mechanism, user, password."""
+    hidden = [Secret(text) if text else None for text in login[2:]]
+    where = (house.at(door),)
+    return Settings("kafka", where, protocol, *login[:2], *hidden, timeout=5.0, **more)
+
+
+def admin(house: Doors, door: str, protocol: str, mechanism: str, **more: Any) -> Settings:
+    """The super user by password."""
+    return through(house, door, protocol, mechanism, "admin", house.box.admin_password, **more)
+
+
+def token_file(tmp_path: Path, token: str) -> str:
+    """The path of a file with this token."""
+    path = tmp_path / "token"
+    path.write_text(token)
+    return str(path)
+
+
+def works(settings: Settings) -> KafkaSession:
+    """A session on which both clients have been answered as a super user."""
+    session = open_session(settings)
+    assert "Alter" in session.facts.values["rights"]
+    assert session.sweep("kafka_topic", Depth.NAMES).coverage.kind is not CoverageKind.FAILED
+    return session
+
+
+def refusal(settings: Settings) -> str:
+    """Message and advice of a connection that fails, in time, in one line, without secrets."""
+    started = time.monotonic()
+    with pytest.raises(ConnectError) as caught:
+        open_session(settings)
+    assert time.monotonic() - started < 10
+    error = caught.value
+    assert "\n" not in error.message and error.advice
+    for secret in (settings.password, settings.key):
+        text = secret.reveal() if isinstance(secret, Secret) else secret
+        assert text is None or text not in error.message + error.advice
+    return f"{error.message} -> {error.advice}"
+
+
+# ── what works ──────────────────────────────────────────────────────────────────────────
+
+
+def test_without_a_login(house: Doors) -> None:
+    """PLAINTEXT: nobody is asked who they are; here that is nobody with rights."""
+    session = open_session(through(house, "OPEN", "PLAINTEXT"))
+    assert session.facts.scope_id == house.box.cluster_id
+    session.close()
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize(("door", "protocol"), [("CLIENT", "SASL_PLAINTEXT"), ("TLS", "SASL_SSL")])
+def test_with_a_password(house: Doors, door: str, protocol: str, mechanism: str) -> None:
+    """Three mechanisms, with and without TLS."""
+    ca = str(house.box.ca_file) if protocol == "SASL_SSL" else None
+    works(admin(house, door, protocol, mechanism, ca=ca)).close()
+
+
+def test_with_a_client_certificate(house: Doors) -> None:
+    """Mutual TLS; certificate and key are PEM text here."""
+    certificate, key = house.authority.issue("ops", host=None)
+    pem = house.authority.pem
+    works(through(house, "MTLS", "SSL", ca=pem, certificate=certificate, key=key)).close()
+
+
+def test_with_a_token_from_a_file(house: Doors, tmp_path: Path) -> None:
+    """OAUTHBEARER: the broker checks signature, audience and time, and takes the subject."""
+    file = token_file(tmp_path, house.tokens.make())
+    works(through(house, "OAUTH", "SASL_PLAINTEXT", "OAUTHBEARER", token_file=file)).close()
+
+
+def test_with_tokens_from_an_endpoint_which_both_clients_renew(house: Doors) -> None:
+    """The broker wants a new login every 2 seconds and the tokens live for 3: a session that
+    outlives several still reads, and both clients together ask the endpoint a few times only.
+    On a busy computer a new login may come too late; then the connection is made anew."""
+    grant = {"access_token": "", "expires_in": 3}
+
+    def token() -> dict[str, Any]:
+        return {**grant, "access_token": house.tokens.make(seconds=3)}
+
+    with serving(token) as endpoint:
+        session = works(by_endpoint(house, endpoint))
+        first = len(endpoint.asked)
+        for _ in range(3):
+            time.sleep(2.5)
+            eventually(lambda: session.sweep("kafka_topic", Depth.NAMES).coverage.fault, _is_none)
+            eventually(lambda: session._native.live_groups({"none"}, 10), _is_some)
+        session.close()
+        assert first == 1
+        assert 2 <= len(endpoint.asked) <= 12
+
+
+@contextmanager
+def greeting(text: bytes) -> Iterator[str]:
+    """host:port of a server that says this to everybody, and with nothing to say never ends."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.1)
+        ended = threading.Event()
+
+        def serve() -> None:
+            held = []
+            while not ended.is_set():
+                try:
+                    connection, _ = server.accept()
+                except TimeoutError:
+                    continue
+                connection.sendall(text)
+                if text:
+                    connection.close()
+                held.append(connection)
+            for connection in held:
+                connection.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        ended.set()
+        thread.join(5)
+
+
+def _is_none(found: object) -> bool:
+    return found is None
+
+
+def _is_some(found: object) -> bool:
+    return found is not None
+
+
+# ── what fails ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_wrong_password(house: Doors, mechanism: str) -> None:
+    """It is tried once: repeated ones can lock an account."""
+    given = replace(admin(house, "CLIENT", "SASL_PLAINTEXT", mechanism), password=Secret(WRONG))
+    said = refusal(given)
+    assert house.at("CLIENT") in said and "Authentication failed" in said
+    assert "check sasl_mechanism, sasl_username and sasl_password" in said
+
+
+def test_a_mechanism_that_the_listener_does_not_have(house: Doors) -> None:
+    """What it has is named."""
+    said = refusal(admin(house, "SCRAM", "SASL_PLAINTEXT", "PLAIN"))
+    assert "does not offer PLAIN -> choose another sasl_mechanism: SCRAM-SHA-512" in said
+
+
+def test_a_certificate_of_an_unknown_authority(house: Doors, stranger: doors.Authority) -> None:
+    """Whether no authority is given or another one."""
+    for ca in (None, stranger.pem):
+        said = refusal(admin(house, "TLS", "SASL_SSL", "PLAIN", ca=ca))
+        assert "the broker's certificate is refused: " in said
+        assert "give the certificate of the broker's authority in ca_cert" in said
+
+
+def test_a_certificate_for_another_host(house: Doors) -> None:
+    """The right authority is not enough."""
+    said = refusal(through(house, "STRANGER", "SSL", ca=house.authority.pem))
+    assert "certificate is not valid for '127.0.0.1'" in said
+    assert "use the name that the certificate has in bootstrap_servers" in said
+
+
+def test_a_certificate_that_has_expired(house: Doors) -> None:
+    """The word is there, and what to do."""
+    said = refusal(through(house, "EXPIRED", "SSL", ca=house.authority.pem))
+    assert "certificate has expired -> have the broker's certificate renewed" in said
+
+
+def test_no_client_certificate_where_one_is_wanted(house: Doors) -> None:
+    """In TLS 1.3 the refusal comes after the handshake."""
+    said = refusal(through(house, "MTLS", "SSL", ca=house.authority.pem))
+    assert "the broker wants a client certificate -> give client_cert and client_key" in said
+
+
+def test_a_client_certificate_of_an_unknown_authority(
+    house: Doors, stranger: doors.Authority
+) -> None:
+    """The broker refuses us, not we the broker."""
+    certificate, key = stranger.issue("ops", host=None)
+    pem = house.authority.pem
+    said = refusal(through(house, "MTLS", "SSL", ca=pem, certificate=certificate, key=key))
+    assert "the broker refuses our client certificate" in said
+
+
+def test_a_port_where_nobody_listens(house: Doors) -> None:
+    """Refused at once by the computer, said after two seconds at most."""
+    said = refusal(Settings("kafka", ("127.0.0.1:1",), "PLAINTEXT"))
+    assert "127.0.0.1:1" in said and "Connection refused" in said
+
+
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+def test_a_port_where_something_else_listens(protocol: str) -> None:
+    """A mail server says its name to everybody who connects."""
+    with greeting(b"220 mail.example.com ESMTP ready\r\n") as address:
+        said = refusal(Settings("kafka", (address,), protocol))
+    assert f"{address}: what listens there is not Kafka -> check host and port" in said
+
+
+def test_a_port_that_never_answers() -> None:
+    """A server that hangs takes connections as well; the wait has an end."""
+    with greeting(b"") as address:
+        said = refusal(Settings("kafka", (address,), "PLAINTEXT"))
+    assert f"{address}: the broker closed the connection, or did not answer" in said
+
+
+def test_a_host_that_does_not_exist(house: Doors) -> None:
+    """The name is in the message."""
+    said = refusal(Settings("kafka", ("no-such-host.invalid:9092",), "PLAINTEXT"))
+    assert "no-such-host.invalid" in said and "check the host names" in said
+
+
+MIXED_UP: list[tuple[Callable[[Doors], Settings], str, str]] = [
+    (
+        lambda house: through(house, "CLIENT", "PLAINTEXT"),
+        "speaks SASL_PLAINTEXT, and this connection PLAINTEXT",
+        'security_protocol = "SASL_PLAINTEXT" and log in with ',
+    ),
+    (
+        lambda house: admin(house, "OPEN", "SASL_PLAINTEXT", "PLAIN"),
+        "speaks PLAINTEXT, and this connection SASL_PLAINTEXT",
+        'security_protocol = "PLAINTEXT"',
+    ),
+    (
+        lambda house: through(house, "EXPIRED", "PLAINTEXT"),
+        "speaks TLS, and this connection PLAINTEXT",
+        'security_protocol = "SSL" and give ca_cert',
+    ),
+    (
+        lambda house: admin(house, "TLS", "SASL_PLAINTEXT", "PLAIN"),
+        "speaks TLS, and this connection SASL_PLAINTEXT",
+        'security_protocol = "SASL_SSL" and give ca_cert',
+    ),
+    (
+        lambda house: through(house, "TLS", "SSL", ca=str(house.box.ca_file)),
+        "speaks SASL_SSL, and this connection SSL",
+        'security_protocol = "SASL_SSL" and log in with ',
+    ),
+    (
+        lambda house: admin(house, "CLIENT", "SASL_SSL", "PLAIN"),
+        "speaks SASL_PLAINTEXT, and this connection SASL_SSL",
+        "name the port of a listener with TLS in bootstrap_servers",
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "said", "todo"), MIXED_UP)
+def test_a_protocol_that_is_not_the_listeners(
+    house: Doors, settings: Callable[[Doors], Settings], said: str, todo: str
+) -> None:
+    """The listener shows what it is, so nobody has to guess; TLS is not given up lightly."""
+    found = refusal(settings(house))
+    assert said in found and todo in found
+
+
+def test_a_token_that_the_broker_does_not_accept(house: Doors, tmp_path: Path) -> None:
+    """Signed by another, or meant for another audience."""
+    foreign = doors.Tokens(doors.new_key()).make()
+    for token in (foreign, house.tokens.make(aud="billing")):
+        file = token_file(tmp_path, token)
+        said = refusal(through(house, "OAUTH", "SASL_PLAINTEXT", "OAUTHBEARER", token_file=file))
+        assert "invalid_token" in said and "issuer, audience and time" in said
+        assert token not in said
+
+
+def test_a_token_that_has_expired(house: Doors, tmp_path: Path) -> None:
+    """Seen without asking the broker; the file is named."""
+    file = token_file(tmp_path, house.tokens.make(seconds=-60))
+    said = refusal(through(house, "OAUTH", "SASL_PLAINTEXT", "OAUTHBEARER", token_file=file))
+    assert f"the token in sasl_token_file {file} has expired" in said
+
+
+def test_a_token_endpoint_that_is_down_or_refuses(house: Doors) -> None:
+    """It is named in place of the brokers, which were not even asked."""
+    with serving(lambda: {}) as endpoint:
+        refused = refusal(replace(by_endpoint(house, endpoint), password=Secret(WRONG)))
+    assert "gives no token: HTTP 401, invalid_client" in refused
+    down = refusal(by_endpoint(house, endpoint))
+    assert f"{endpoint.url} cannot be reached: Connection refused" in down
+
+
+def test_a_token_endpoint_that_fails_later_is_named_too(house: Doors) -> None:
+    """A session whose next login gets no token reads nothing, and says why, not "no topics"."""
+    with serving(lambda: {"access_token": house.tokens.make(seconds=3)}) as endpoint:
+        session = works(replace(by_endpoint(house, endpoint), timeout=2.0))
+    until = time.monotonic() + 20
+    while (found := session.sweep("kafka_topic", Depth.NAMES)).coverage.fault is None:
+        assert time.monotonic() < until
+        time.sleep(0.3)
+    session.close()
+    assert found.coverage.kind is CoverageKind.FAILED
+    assert "no token to log in with" in found.coverage.fault.message
+    assert f"{endpoint.url} cannot be reached" in found.coverage.fault.message
+
+
+def by_endpoint(house: Doors, endpoint: Endpoint) -> Settings:
+    """A token of that endpoint."""
+    login = ("OAUTHBEARER", CLIENT, SECRET)
+    return through(house, "OAUTH", "SASL_PLAINTEXT", *login, token_url=endpoint.url)

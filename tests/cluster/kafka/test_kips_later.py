@@ -1,0 +1,234 @@
+"""What the KIPs left for later, or turned down, as it is today on a real broker
+(docs/kip-map.md)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+from kafka.protocol.metadata import MetadataRequest
+
+from kafkaform import sandbox
+from kafkaform.cli.commands.sandbox import probe
+from kafkaform.core.dataclass import replace
+from kafkaform.core.resource import Absent, Depth, FaultClass, Identity, Observed, Sweep
+from kafkaform.core.value import FrozenMap
+from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.inspect.documents import describe
+from kafkaform_kafka.inspect.source import Wanted
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.protocol import rights
+from kafkaform_kafka.session import KafkaSession
+from kafkaform_kafka.wire import describe as wire_describe
+from kafkaform_kafka.wire.configs import describe_configs
+from kafkaform_kafka.wire.describe import ConfigRow, ResourceRow
+from kafkaform_kafka.wire.topics import list_topics
+
+from ...kit.kafka.sessions import apply, connect, eventually, gone, login, new, read
+from ...kit.kafka.terraform import BLOCK, faults
+
+TIMEOUT = 20.0
+PASSWORD = "a-password-of-a-test"
+UNKNOWN_TOPIC = 3
+
+
+@pytest.fixture
+def native(broker: Any) -> AdminClient:
+    """Another client, with all rights."""
+    return AdminClient(native_config(login(broker, "admin")))
+
+
+@pytest.fixture
+def somebody(broker: Any, native: AdminClient, prefix: str) -> Iterator[KafkaSession]:
+    """A session of a user whom no other test knows, and who has no rights."""
+    kind = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+    made = UserScramCredentialUpsertion(prefix, kind, PASSWORD.encode())
+    native.alter_user_scram_credentials([made])[prefix].result(10)
+    user = {"username": prefix, "password": PASSWORD, "principal": f"User:{prefix}"}
+    yield from opened(broker, user)
+    lost = UserScramCredentialDeletion(prefix, ScramMechanism.SCRAM_SHA_256)
+    native.alter_user_scram_credentials([lost])[prefix].result(10)
+
+
+def opened(broker: Any, user: dict[str, Any]) -> Iterator[KafkaSession]:
+    session = eventually(lambda: tried(broker, user), lambda found: found is not None)
+    assert session is not None
+    yield session
+    session.close()
+
+
+def tried(broker: Any, user: dict[str, Any]) -> KafkaSession | None:
+    """A login that was just made is not known at once."""
+    try:
+        return connect(broker, "admin", mechanism="SCRAM-SHA-256", **user)
+    except Exception:  # noqa: BLE001  # whatever it is, it is tried again
+        return None
+
+
+@pytest.fixture
+def all_on_topic(native: AdminClient, prefix: str) -> Iterator[Callable[[], None]]:
+    """Gives that user All on the topic of the same name."""
+    rule = ("Topic", prefix, f"User:{prefix}")
+    kind, pattern = ResourceType.TOPIC, ResourcePatternType.LITERAL
+    operation, allow = AclOperation.ALL, AclPermissionType.ALLOW
+
+    def give() -> None:
+        (made,) = native.create_acls(
+            [AclBinding(kind, rule[1], pattern, rule[2], "*", operation, allow)]
+        ).values()
+        made.result(10)
+
+    yield give
+    (lost,) = native.delete_acls(
+        [AclBindingFilter(kind, rule[1], pattern, rule[2], "*", operation, allow)]
+    ).values()
+    lost.result(10)
+
+
+@pytest.fixture
+def live(admin: KafkaSession, prefix: str) -> Iterator[str]:
+    """A topic of that name."""
+    apply(admin, new(prefix))
+    seen = eventually(lambda: read(admin, prefix), lambda found: isinstance(found, Observed))
+    assert isinstance(seen, Observed)
+    yield prefix
+    apply(admin, gone(prefix, seen.incarnation))
+
+
+def test_rights_to_change_acls_are_no_finer_than_the_cluster(
+    somebody: KafkaSession, live: str, all_on_topic: Callable[[], None]
+) -> None:
+    """All on a topic gives its configs, DescribeConfigs and AlterConfigs being part of it, and no
+    say in its ACLs: that is Alter on the cluster, and nothing less."""
+    all_on_topic()
+    key = Identity("kafka", rights.KIND, f"Topic|{live}")
+    found = eventually(lambda: somebody.read([key])[key], lambda r: isinstance(r, Observed))
+    assert isinstance(found, Observed)
+    assert {"DescribeConfigs", "AlterConfigs", "Read"} <= set(found.attributes["operations"])
+    assert isinstance(read(somebody, live), Observed)
+    rule = acls.Acl(f"User:{live}", "*", "Read", "Allow", "Topic", live, "Literal")
+    change = replace(
+        new("unused"),
+        identity=Identity("kafka", acls.KIND, rule.key),
+        after=rule.attributes,
+        paths=(),
+    )
+    (outcome,) = apply(somebody, change)
+    assert outcome.fault is not None and outcome.fault.kind is FaultClass.PERMISSION
+    assert "Alter on Cluster" in outcome.fault.advice
+
+
+def test_nobody_lists_his_own_acls_without_describe_on_the_cluster(
+    somebody: KafkaSession, live: str, all_on_topic: Callable[[], None]
+) -> None:
+    """KIP-4 let every principal see his own; Kafka does not. What a broker does tell everybody is
+    what he may do with what he sees."""
+    key = Identity("kafka", rights.KIND, f"Topic|{live}")
+    all_on_topic()
+    told = eventually(lambda: somebody.read([key])[key], lambda r: isinstance(r, Observed))
+    assert isinstance(told, Observed)
+    sweep = somebody.sweep(acls.KIND, Depth.FULL)
+    assert sweep.items == () and sweep.coverage.fault is not None
+    assert "Describe on Cluster" in sweep.coverage.fault.advice
+    own = acls.Acl(f"User:{live}", "*", "All", "Allow", "Topic", live, "Literal")
+    assert not isinstance(read(somebody, own.key, acls.KIND), Observed | Absent)
+
+
+def test_configs_are_no_resource() -> None:
+    """KIP-133 turned a resource of its own down: rights on configs are operations on what has
+    them."""
+    block = (
+        'resource "kafka_acl" "a" {{\n  acl_principal = "User:a"\n  acl_host = "*"\n'
+        '  acl_permission_type = "Allow"\n  acl_operation = "{0}"\n'
+        '  resource_type = "{1}"\n  resource_name = "{2}"\n}}\n'
+    )
+    (fault,) = faults(BLOCK + block.format("Read", "Configs", "x"))
+    assert "resource_type" in fault
+    for kind, name in (("Topic", "x"), ("Group", "x"), ("Cluster", "kafka-cluster")):
+        for operation in ("DescribeConfigs", "AlterConfigs"):
+            assert not faults(BLOCK + block.format(operation, kind, name)), (kind, operation)
+
+
+def test_configs_are_told_by_name(admin: KafkaSession, live: str) -> None:
+    """KIP-133: null is all, else those that are named; one that there is not is left out."""
+    wire = admin.context.wire
+    every = wire_describe.configs(wire, "topic", [live], TIMEOUT)[live].configs
+    assert len(every) > 20
+    named = wire_describe.configs(
+        wire, "topic", [live], TIMEOUT, keys=["segment.ms", "retention.ms", "no.such"]
+    )
+    assert {row.name for row in named[live].configs} == {"segment.ms", "retention.ms"}
+    assert describe_configs(wire, "topic", [live], TIMEOUT)[live].configs
+
+
+def test_what_a_newer_broker_tells_is_unknown_and_shown() -> None:
+    """A source of configs with a number that this version has no name for."""
+    row = ResourceRow(0, None, (ConfigRow("k", "v", False, False, 99),))
+    context: Any = SimpleNamespace(
+        facts=SimpleNamespace(scope_id="c", nodes=("1",)), timeout=1.0, wire=None
+    )
+    found = _described(context, row)
+    assert found["entities"][0]["configs"][0]["source"] == "UNKNOWN"
+
+
+def _described(context: Any, row: ResourceRow) -> FrozenMap:
+    patch = pytest.MonkeyPatch()
+    with patch.context() as instead:
+        instead.setattr(wire_describe, "configs", lambda *_, **__: {"t": row})
+        return describe("configs", context, _unasked, Wanted(exact=("t",)))
+
+
+def _unasked(kind: str, depth: Depth) -> Sweep:
+    raise AssertionError("nothing is listed")
+
+
+# ── topics that clients make ────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def generous() -> Iterator[Any]:
+    """A broker that creates each topic that a client asks for."""
+    name = f"tests-auto-{os.getpid()}"
+    config = (("auto.create.topics.enable", "true"),)
+    try:
+        yield sandbox.up(sandbox.Options(name, config=config), probe)
+    finally:
+        sandbox.down(name)
+
+
+def test_asking_for_a_topic_never_makes_it(generous: Any) -> None:
+    """Whatever reads a topic asks without creating it, where a client that does not say so would
+    have made it."""
+    session = connect(generous, "admin")
+    wire = session.context.wire
+    try:
+        (row,) = wire_describe.topics(wire, ["asked"], TIMEOUT)
+        (listed,) = list_topics(wire, ["asked"], TIMEOUT)
+        assert (row.code, listed.code) == (UNKNOWN_TOPIC, UNKNOWN_TOPIC)
+        assert isinstance(read(session, "asked"), Absent)
+        assert session.facts.values["auto_create"] is True
+        ask = MetadataRequest.MetadataRequestTopic
+        careless = MetadataRequest(
+            topics=[ask(name="careless")], allow_auto_topic_creation=True, min_version=10
+        )
+        wire.send(careless, TIMEOUT)
+        eventually(lambda: read(session, "careless"), lambda r: isinstance(r, Observed))
+        assert {row.name for row in list_topics(wire, None, TIMEOUT)} == {"careless"}
+    finally:
+        session.close()

@@ -1,0 +1,92 @@
+"""The plan that the README shows is what the program prints, line by line, on a real broker."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from ..conftest import Broker
+from ..kit.kafka.logins import admin_login, open_client
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE_SECONDS = 20.0
+
+DIFFERENT = (
+    (r"^Cluster kafka: .*", "Cluster kafka: …"),
+    (r"^Approval: .*", "Approval: …"),
+    (r'customers_id = "[^"]+"', 'customers_id = "…"'),
+    (r"destroys [\d,]+ bytes in [\d,]+ offsets", "destroys … bytes in … offsets"),
+    (r"^Not managed here\n(?:  .*\n)+\n", ""),
+)
+"""What is another in every run -> what stands for it here."""
+
+
+def same_everywhere(plan: str) -> str:
+    for pattern, text in DIFFERENT:
+        plan = re.sub(pattern, text, plan, flags=re.MULTILINE)
+    return plan
+
+
+def shown() -> str:
+    """The plan in the README."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (plan,) = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return str(plan)
+
+
+def type_in(folder: Path, broker: Broker, *arguments: str) -> str:
+    """Run a command in the folder; what it printed as its result."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kafkaform", *arguments, "--quiet"],
+        cwd=folder,
+        env={
+            **os.environ,
+            "KF_VAR_bootstrap": broker.bootstrap,
+            "KAFKAFORM_SANDBOX_PASSWORD": broker.admin_password,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def alter(broker: Broker, topic: str, key: str, value: str) -> None:
+    """Change a config with another client, and wait until it can be seen."""
+    client = open_client(broker, admin_login(broker))
+    entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+    wanted = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    for change in client.incremental_alter_configs([wanted]).values():
+        change.result(timeout=10)
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while time.monotonic() < deadline:
+        found = client.describe_configs([ConfigResource(ResourceType.TOPIC, topic)])
+        if all(one.result(timeout=10)[key].value == value for one in found.values()):
+            return
+        time.sleep(0.1)
+
+
+def test_the_plan_in_the_readme_is_real(broker: Broker, tmp_path: Path) -> None:
+    """The example, applied, edited as the README says and planned again, prints that plan."""
+    prefix = f"readme-{uuid.uuid4().hex[:8]}."
+    for path in (ROOT / "examples/01-topics").glob("*.kf.hcl"):
+        text = path.read_text(encoding="utf-8").replace('"shop.', f'"{prefix}')
+        (tmp_path / path.name).write_text(text, encoding="utf-8")
+    type_in(tmp_path, broker, "apply", "--auto-approve")
+
+    main = tmp_path / "main.kf.hcl"
+    raised = re.sub(r"(clicks +=.*partitions = )6", r"\g<1>12", main.read_text(encoding="utf-8"))
+    main.write_text(raised, encoding="utf-8")
+    (tmp_path / "customers.kf.hcl").unlink()
+    alter(broker, f"{prefix}payments", "retention.ms", "60000")
+
+    printed = type_in(tmp_path, broker, "plan").replace(prefix, "shop.")
+    assert same_everywhere(printed) == same_everywhere(shown())

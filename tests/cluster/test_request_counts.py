@@ -1,0 +1,68 @@
+"""How many requests a plan and an apply cost, counted on the wire in front of a real broker."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from ..kit.commands.process_folder import Folder
+from ..kit.kafka.clusters import own_sandbox
+from ..kit.proxy.counting import Counting, counting
+
+TOPICS = 1_000
+IN_ALL, PER_KEY = 40, 15
+"""No per-topic request: far below the number of topics, whatever the version of a client."""
+
+DECLARED = f"""
+resource "kafka_topic" "many" {{
+  for_each = toset([for n in range({TOPICS}) : format("proof.requests-%04d", n)])
+
+  name       = each.key
+  partitions = 1
+  config     = {{ "retention.ms" = retention("7d") }}
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Folder, Counting]]:
+    """A folder that declares the topics, whose every request passes the counter."""
+    path = tmp_path_factory.mktemp("requests")
+    with (
+        own_sandbox(f"requests-{os.getpid()}") as box,
+        counting(box.brokers[0].ports.client) as proxy,
+    ):
+        folder = Folder(path, proxy.bootstrap, box.admin_password)
+        folder.write(DECLARED)
+        yield folder, proxy
+
+
+def assert_few(requests: Counter[str]) -> None:
+    assert requests["DescribeCluster"] >= 1, f"the proxy did not see the run: {requests}"
+    assert sum(requests.values()) <= IN_ALL, requests
+    assert max(requests.values()) <= PER_KEY, requests
+
+
+def test_requests_do_not_grow_with_topics(proxied: tuple[Folder, Counting]) -> None:
+    """1,000 topics are planned in at most 40 requests, missing or there, and created by at most
+    12 CreateTopics requests, dry runs included."""
+    folder, proxy = proxied
+
+    missing = folder.plan()
+    assert missing.code == 2, missing.out
+    assert_few(planned := proxy.taken())
+
+    made = folder.apply()
+    assert made.code == 0, made.out
+    applied = proxy.taken()
+    assert 2 <= applied["CreateTopics"] <= 12, applied
+    assert sum(applied.values()) < TOPICS / 4, applied
+
+    again = folder.plan()
+    assert again.code == 0, again.out
+    assert_few(quiet := proxy.taken())
+    for title, seen in (("plan, none live", planned), ("apply", applied), ("plan, all", quiet)):
+        print(f"{title}: {sum(seen.values())} requests: {dict(sorted(seen.items()))}")

@@ -1,0 +1,50 @@
+"""A folder of `examples/`, used as its README says."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from kafkaform.sandbox import Sandbox
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+
+
+class Copy:
+    """An example in a folder of its own, with what its README tells to export."""
+
+    def __init__(self, source: str, target: Path, env: Mapping[str, str]) -> None:
+        self.folder = Path(shutil.copytree(EXAMPLES / source, target / source))
+        self.env = {**os.environ, **env, "NO_COLOR": "1"}
+
+    def run(self, *arguments: str, expect: int = 0) -> str:
+        """What a command prints, both streams. It must end with this exit code."""
+        done = subprocess.run(
+            [sys.executable, "-m", "kafkaform", *arguments],
+            cwd=self.folder,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        said = done.stdout + done.stderr
+        assert done.returncode == expect, said
+        return said
+
+    def applied(self, *arguments: str) -> None:
+        """Apply; the next plan has nothing to do."""
+        self.run("apply", "--auto-approve", *arguments)
+        assert "No changes." in self.run("plan", "--detailed-exitcode", *arguments)
+
+
+def one(name: str, tmp_path: Path, box: Sandbox) -> Copy:
+    env = {
+        "KAFKAFORM_SANDBOX_PASSWORD": box.admin_password,
+        "KF_VAR_bootstrap": box.bootstrap,
+    }
+    return Copy(name, tmp_path, env)

@@ -1,0 +1,31 @@
+"""One Spark session for all tests of the pipeline that a process runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Two threads on this machine, with Delta. It and later ones start from classes that are kept,
+    which take as long to keep as a few of them save."""
+    from kafkaform.fleet.spark.class_archive import starting
+    from kafkaform.fleet.spark.session import Place, build_session
+    from kafkaform.sandbox.places import cache
+    from kafkaform.workflow.fleet.jars import with_jars
+
+    if not starting(cache()):
+        command = [sys.executable, "-m", "kafkaform", "fleet", "prepare", "--quiet"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    session = build_session(with_jars(Place("local[2]", cache())))
+    yield session
+    session.stop()

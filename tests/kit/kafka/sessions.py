@@ -1,0 +1,176 @@
+"""Works on a real cluster the way the engine does: change → steps → batch → session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from kafka.protocol.admin import AlterClientQuotasRequest
+
+from kafkaform.core.change import Action, Batch, Change, Outcome, Verdict
+from kafkaform.core.resource import Identity, Reading
+from kafkaform.core.secret import Secret
+from kafkaform_kafka.connection.clients import native_config
+from kafkaform_kafka.connection.settings import Settings
+from kafkaform_kafka.provider import TYPES
+from kafkaform_kafka.session import KafkaSession, open_session
+
+from .changes import change, topic
+from .logins import Login, admin_login
+
+T = TypeVar("T")
+
+
+def login(broker: Any, user: Login | str = "admin", **more: Any) -> Settings:
+    """Settings for `admin`, or for a user of the test."""
+    assert isinstance(user, Login) or user == "admin", user
+    who = user if isinstance(user, Login) else admin_login(broker)
+    usual: dict[str, Any] = {
+        "instance": "kafka",
+        "servers": (broker.bootstrap,),
+        "protocol": "SASL_PLAINTEXT",
+        "mechanism": who.mechanism,
+        "username": who.user,
+        "password": who.password,
+        "principal": who.principal,
+    }
+    given = {**usual, **more}
+    hidden = None if given["password"] is None else Secret(given["password"])
+    return Settings(**{**given, "password": hidden})
+
+
+def connect(broker: Any, user: Login | str = "admin", **more: Any) -> KafkaSession:
+    """A session as `admin`, or as a user of the test."""
+    return open_session(login(broker, user, **more))
+
+
+def batches(session: KafkaSession, changes: Sequence[Change]) -> list[Batch]:
+    """The changes' steps, one batch for each kind of request."""
+    groups: dict[Any, list[Any]] = {}
+    for item in changes:
+        for step in TYPES[item.identity.kind].steps(item, session.facts):
+            groups.setdefault(step.request, []).append(step)
+    return [Batch("b", "kafka", request, tuple(steps)) for request, steps in groups.items()]
+
+
+def apply(session: KafkaSession, *changes: Change) -> list[Outcome]:
+    """Send everything once; the outcomes in order."""
+    return [o for batch in batches(session, changes) for o in session.apply(batch, {})]
+
+
+def preflight(session: KafkaSession, *changes: Change) -> list[Verdict]:
+    """Ask whether it would work."""
+    return [v for batch in batches(session, changes) for v in session.preflight(batch)]
+
+
+def new(name: str, **attributes: Any) -> Change:
+    """A create of a topic with one partition and one replica unless told otherwise."""
+    usual = {"partitions": 1, "replication_factor": 1, **attributes}
+    return change(Action.CREATE, None, topic(name, **usual), incarnation=None)
+
+
+def gone(name: str, topic_id: str | None, partitions: int = 1) -> Change:
+    """A delete of the topic with this id."""
+    before = topic(name, partitions=partitions, replication_factor=1)
+    return change(Action.DELETE, before, None, incarnation=topic_id)
+
+
+def read(session: KafkaSession, name: str, kind: str = "kafka_topic", **more: Any) -> Reading:
+    """One object by name."""
+    identity = Identity("kafka", kind, name)
+    return session.read([identity], **more)[identity]
+
+
+def eventually(question: Callable[[], T], wanted: Callable[[T], bool], patience: float = 20) -> T:
+    """The first answer that is as wanted: a read can miss an acknowledged write for seconds."""
+    deadline = time.monotonic() + patience
+    while not wanted(answer := question()):
+        assert time.monotonic() < deadline, f"still {answer}"
+        time.sleep(0.05)
+    return answer
+
+
+def grant(broker: Any, user: Login, kind: str, name: str, *operations: str) -> Callable[[], None]:
+    """Allow a user these operations on `Topic` or `Cluster`; returns how to take them back."""
+    admin = AdminClient(native_config(login(broker, "admin")))
+    bindings = [
+        AclBinding(
+            {"Topic": ResourceType.TOPIC, "Cluster": ResourceType.BROKER}[kind],
+            name,
+            ResourcePatternType.LITERAL,
+            user.principal,
+            "*",
+            AclOperation[operation],
+            AclPermissionType.ALLOW,
+        )
+        for operation in operations
+    ]
+    for future in admin.create_acls(bindings).values():
+        future.result(10)
+
+    def revoke() -> None:
+        filters = [_filter(binding) for binding in bindings]
+        for future in admin.delete_acls(filters).values():
+            future.result(10)
+
+    return revoke
+
+
+def produce(broker: Any, topic_name: str, count: int) -> None:
+    """Write records with different keys."""
+    producer = Producer(native_config(login(broker, "admin")))
+    for number in range(count):
+        producer.produce(topic_name, b"x" * 100, key=str(number))
+    assert producer.flush(10) == 0
+
+
+@contextmanager
+def reading(broker: Any, topic_name: str, group: str) -> Iterator[None]:
+    """A group with one member that has begun to read the topic."""
+    config = native_config(login(broker, "admin"))
+    consumer = Consumer({**config, "group.id": group, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic_name])
+    eventually(lambda: consumer.poll(0.2), lambda message: message is not None)
+    yield
+    consumer.close()
+
+
+def limit_mutations(session: KafkaSession, user: str, rate: float) -> Callable[[], None]:
+    """Give a user a controller mutation quota; returns how to take it back."""
+    wire = session._context.wire
+
+    def send(*, remove: bool) -> None:
+        row = AlterClientQuotasRequest.EntryData
+        entry = row(
+            entity=[row.EntityData(entity_type="user", entity_name=user)],
+            ops=[row.OpData(key="controller_mutation_rate", value=rate, remove=remove)],
+        )
+        answer = wire.send(AlterClientQuotasRequest(entries=[entry], validate_only=False), 10)
+        assert [item.error_code for item in answer.entries] == [0]
+
+    send(remove=False)
+    return lambda: send(remove=True)
+
+
+def _filter(binding: AclBinding) -> Any:
+    return AclBindingFilter(
+        binding.restype,
+        binding.name,
+        binding.resource_pattern_type,
+        binding.principal,
+        binding.host,
+        binding.operation,
+        binding.permission_type,
+    )

@@ -1,0 +1,283 @@
+"""What a run relies on changes while it runs: its login is taken away, the listener's certificate
+becomes another authority's, another cluster answers at the same port. It stops with a code and a
+line that say so, and with things put right the next apply does the rest."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest import mock
+
+import pytest
+from kafka import KafkaAdminClient
+
+from kafkaform import sandbox
+from kafkaform.cli.commands.sandbox import probe
+from kafkaform.sandbox import ports
+
+from ...kit import promises
+from ...kit.commands.process_folder import Ended, Folder, finish
+from ...kit.commands.running import Running
+from ...kit.kafka import doors, truth
+from ...kit.kafka.clusters import HELD, own_sandbox
+from ...kit.kafka.quota_user import account
+from ...kit.promises import Before
+from ...kit.proxy.gate import SECONDS, Gate, gated
+from ..crash.lanes import APPLY, PARTIAL, UNKNOWN
+
+REFUSED = 4
+PASSWORD = "of-the-runner"
+CREATE_ACLS = 30
+SCRAM = "kafka_user_scram_credential"
+ACL_FAULT = {True: "CLUSTER_AUTHORIZATION_FAILED", False: "TRANSPORT"}
+WRITING = frozenset({19, 20, 30, 31, 33, 37, 44, 49, 51})
+"""Requests that change something: topics, ACLs, configs, partitions, quotas, SCRAM users."""
+PROVIDER = """\
+provider "kafka" {{
+  bootstrap_servers = ["{bootstrap}"]
+  sasl_password     = secret_env("PROOF_PASSWORD")
+  operation_timeout = "2s"
+{more}
+}}
+"""
+ADMIN = """\
+  security_protocol = "SASL_PLAINTEXT"
+  sasl_mechanism    = "PLAIN"
+  sasl_username     = "admin"
+"""
+RUNNER = """\
+  security_protocol = "SASL_PLAINTEXT"
+  sasl_mechanism    = "SCRAM-SHA-256"
+  sasl_username     = "{name}"
+"""
+OVER_TLS = """\
+  security_protocol = "SASL_SSL"
+  sasl_mechanism    = "PLAIN"
+  sasl_username     = "admin"
+  ca_cert           = "{ca}"
+"""
+BLOCKS = """\
+resource "kafka_topic" "t" {{
+  name       = "{prefix}-t"
+  partitions = 1
+}}
+
+resource "kafka_acl" "a" {{
+  acl_principal       = "User:{prefix}-u"
+  acl_host            = "*"
+  acl_operation       = "Read"
+  acl_permission_type = "Allow"
+  resource_type       = "Topic"
+  resource_name       = kafka_topic.t.name
+}}
+"""
+
+
+@dataclass
+class Scene:
+    """A folder whose provider connects through a gate, and another client that looks."""
+
+    box: sandbox.Sandbox
+    gate: Gate
+    folder: Folder
+    prefix: str
+    client: KafkaAdminClient
+    before: Before = field(default_factory=Before)
+
+    def write(self, more: str) -> None:
+        """The configuration. more: how its provider connects."""
+        text = PROVIDER.format(bootstrap=self.gate.bootstrap, more=more)
+        blocks = BLOCKS.format(prefix=self.prefix)
+        (self.folder.path / "main.kf.hcl").write_text(text + blocks, "utf-8")
+
+    def until_held(self) -> Running:
+        """Begin an apply, and wait until its second batch is about to reach the broker."""
+        self.before = Before.of(self.folder.path, self.world())
+        self.gate.hold(CREATE_ACLS)
+        process = self.folder.start(*APPLY)
+        assert self.gate.arrived.wait(SECONDS), finish(process, 1).out
+        assert self.kinds().count("outcome") == 1
+        return process
+
+    def world(self) -> promises.World:
+        return truth.read(self.client, f"{self.prefix}-")
+
+    def files(self) -> list[bytes]:
+        """State and log."""
+        return [(self.folder.path / name).read_bytes() for name in (promises.STATE, promises.LOG)]
+
+    def kinds(self) -> list[str]:
+        """What the log's records are."""
+        return [record.kind for record in self.folder.records()]
+
+    def stands(self, *, open_: int) -> None:
+        """So many intents are open, and the files are whole; only the topic is there."""
+        assert not promises.kept(self.folder.path, self.before)
+        assert len(promises.open_intents(self.folder.records())) == open_
+        assert set(self.world()) == {("kafka_topic", f"{self.prefix}-t")}
+
+    def mends(self) -> None:
+        """The next apply ends with 0; nothing is lost, and all that is declared is there."""
+        ended = self.folder.apply()
+        assert ended.code == 0, ended.out
+        faults = promises.broken(self.folder.path, self.world, self.before)
+        assert not faults, "\n".join(faults)
+        assert {kind for kind, _ in self.world()} == {"kafka_topic", "kafka_acl"}
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[sandbox.Sandbox]:
+    """One broker that nobody else uses."""
+    with own_sandbox(f"midway-{os.getpid()}", config=HELD) as made:
+        yield made
+
+
+@contextmanager
+def scene(
+    box: sandbox.Sandbox, path: Path, prefix: str, password: str, tls: ssl.SSLContext | None = None
+) -> Iterator[Scene]:
+    path.mkdir()
+    with (
+        gated(box.brokers[0].ports.client, tls) as gate,
+        truth.looking(box.bootstrap, box.admin_password) as client,
+    ):
+        folder = Folder(path, gate.bootstrap, password)
+        yield Scene(box, gate, folder, prefix, client)
+
+
+def said(ended: Ended) -> str:
+    """What it printed, in one line."""
+    assert "Traceback" not in ended.out and "unexpectedly" not in ended.out, ended.out
+    return " ".join(ended.out.replace("│", " ").split())
+
+
+# ── the login ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("connected", [True, False], ids=["rights", "connections"])
+def test_a_login_is_revoked(box: sandbox.Sandbox, tmp_path: Path, connected: bool) -> None:
+    """The user of a run loses ACLs and credential after the first batch. With its connections open
+    the second batch is refused, and the missing right is named; without them its outcome is
+    unknown. The next apply names the login and writes nothing, and with the user back one ends
+    with 0."""
+    user = "open" if connected else "closed"
+    with scene(box, tmp_path / "folder", user, PASSWORD) as it, ExitStack() as rights:
+        rights.enter_context(account(box, user, password=PASSWORD))
+        it.write(RUNNER.format(name=user))
+        process = it.until_held()
+        rights.close()
+        _until_gone(it.client, user)
+        if not connected:
+            it.gate.cut()
+        it.gate.release(passes=connected)
+        ended = finish(process)
+        assert ended.code == (PARTIAL if connected else UNKNOWN), ended.out
+        told = "a right on the cluster is missing" if connected else "no answer to CreateAcls"
+        assert f"kafka_acl.a {ACL_FAULT[connected]}: {told}" in said(ended)
+        it.stands(open_=0 if connected else 1)
+        _no_login(it)
+        with account(box, user, password=PASSWORD):
+            it.mends()
+
+
+def _no_login(it: Scene) -> None:
+    """An apply of a user that is gone says so, and changes no file."""
+    before = it.files()
+    ended = it.folder.apply()
+    assert ended.code == 1, ended.out
+    assert "Authentication failed" in said(ended) and "sasl_username" in said(ended)
+    assert it.files() == before
+
+
+def _until_gone(client: KafkaAdminClient, user: str) -> None:
+    """Wait until the broker has forgotten what the user was allowed."""
+    deadline = time.monotonic() + SECONDS
+    while user in client.describe_user_scram_credentials() or any(
+        name[1].startswith(f"User:{user}|") for name, _ in truth._acls(client, user)
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+# ── the certificate ─────────────────────────────────────────────────────────────────────
+
+
+def test_a_certificate_is_rotated(box: sandbox.Sandbox, tmp_path: Path) -> None:
+    """After the first batch the listener shows a certificate of another authority: the run says
+    so and sends nothing over a new connection; with the new authority the next one goes on."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    first, second = (_shown(tmp_path, doors.authority(name), name) for name in ("one", "two"))
+    context.load_cert_chain(first.with_suffix(".pem"))
+    with scene(box, tmp_path / "folder", "tls", box.admin_password, context) as it:
+        it.write(OVER_TLS.format(ca=first.with_suffix(".ca")))
+        process = it.until_held()
+        context.load_cert_chain(second.with_suffix(".pem"))
+        it.gate.cut()
+        it.gate.release(passes=False)
+        ended = finish(process)
+        assert ended.code == UNKNOWN, ended.out
+        assert "certificate verify failed" in said(ended)
+        assert (it.gate.opened, it.gate.seen) == (0, [])
+        it.stands(open_=1)
+        it.write(OVER_TLS.format(ca=second.with_suffix(".ca")))
+        it.mends()
+
+
+def _shown(folder: Path, authority: doors.Authority, name: str) -> Path:
+    """Files of a server's key and certificate (.pem) and of who signed it (.ca)."""
+    path = folder / name
+    certificate, key = authority.issue("broker")
+    path.with_suffix(".pem").write_text(key + certificate)
+    path.with_suffix(".ca").write_text(authority.pem)
+    return path
+
+
+# ── the cluster ─────────────────────────────────────────────────────────────────────────
+
+
+def test_another_cluster_at_the_same_port(box: sandbox.Sandbox, tmp_path: Path) -> None:
+    """A run is killed with an intent open, and a new cluster comes up where the old one was: plan
+    and apply refuse it, the open intent is not looked up there, and nothing is written, neither
+    there nor here. With the old one back the next apply does the rest."""
+    with scene(box, tmp_path / "folder", "other", box.admin_password) as it:
+        it.write(ADMIN)
+        process = it.until_held()
+        process.send_signal(9)
+        it.gate.release(passes=False)
+        assert finish(process).code == -9
+        it.stands(open_=1)
+        with _instead(box) as other:
+            assert other.bootstrap == box.bootstrap and other.cluster_id != box.cluster_id
+            _refused(it, other)
+        it.mends()
+
+
+def _refused(it: Scene, other: sandbox.Sandbox) -> None:
+    """Neither command does anything with this cluster."""
+    mine = Folder(it.folder.path, it.gate.bootstrap, other.admin_password)
+    before = it.files()
+    it.gate.cut()
+    for ended in (mine.plan(), mine.apply()):
+        assert ended.code == REFUSED, ended.out
+        assert other.cluster_id in said(ended) and it.box.cluster_id in said(ended)
+    assert it.gate.seen and not WRITING.intersection(it.gate.seen)
+    assert it.files() == before
+    with truth.looking(other.bootstrap, other.admin_password) as client:
+        assert not any(kind != SCRAM for kind, _ in truth.read(client, ""))
+
+
+@contextmanager
+def _instead(box: sandbox.Sandbox) -> Iterator[sandbox.Sandbox]:
+    """A new cluster on the ports of this one, which is stopped meanwhile."""
+    sandbox.down(box.name, keep_data=True)
+    try:
+        same = mock.patch.object(ports, "allocate", return_value=(box.brokers[0].ports,))
+        with same, own_sandbox(f"{box.name}-other", config=HELD) as other:
+            yield other
+    finally:
+        assert sandbox.up(box.options(), probe).bootstrap == box.bootstrap

@@ -1,0 +1,216 @@
+"""Preferred elections are planned, logged, sent and recovered like any other change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafkaform.cli.terminal.console import Console
+from kafkaform.cli.terminal.run_command import advise
+from kafkaform.cli.terminal.screen import JsonScreen, TextScreen
+from kafkaform.core.change import OutcomeStatus
+from kafkaform.core.dataclass import replace
+from kafkaform.core.errors import Blocked, DryRunRefused, PlanRefused, UsageError
+from kafkaform.core.value import FrozenMap
+from kafkaform.plan.model import Plan
+from kafkaform.render.human import human
+from kafkaform.workflow.alter.elections import electing, electing_plan
+from kafkaform.workflow.applying import run_apply
+from kafkaform.workflow.connection import Connection
+from kafkaform.workflow.run import Applied, Ask
+from kafkaform_kafka.kinds.leaders.resource_type import API, KIND
+from kafkaform_kafka.kinds.topic.simulation import key
+from kafkaform_kafka.memory import Killed, Topic, killed_after, killed_before, lost_reply, refused
+
+from ...kit.simulated.engine import (
+    KAFKA,
+    House,
+    Screen,
+    apply,
+    desired,
+    finish,
+    house,
+    plan,
+    space,
+)
+from ...kit.simulated.managed_topics import ends
+
+SAID = desired()
+
+
+def led_by_others(*, partitions: int = 3, brokers: int = 3) -> House:
+    """A topic whose partitions 1 and 2 are led by their second replicas, made by others."""
+    where = house(brokers=brokers)
+    with where.cluster.others():
+        made = where.cluster.outside.create("orders", partitions, 2)
+    others = FrozenMap({str(n): made.assignment[n][1] for n in (1, 2)})
+    commit(where, replace(made, leaders=others))
+    where.clock.advance(3600)
+    return where
+
+
+def commit(where: House, topic: Topic) -> None:
+    with where.cluster.others():
+        where.cluster.commit({key(topic.name): topic})
+
+
+def elect(where: House, *names: str, gap: Any = None) -> Applied:
+    """What `alter topic NAMES --elect-preferred` does."""
+    where.screen = Screen(gap or (lambda plan: None))
+    found = Connection(where.providers[KAFKA], SAID.providers[KAFKA], {})
+    wanted = electing(names or ("orders",), others=False)
+    ask = Ask(
+        approve=where.screen.approve,
+        command="alter",
+        instance=KAFKA,
+        make=lambda scene: electing_plan(scene, found, wanted),
+        again=advise("alter"),
+    )
+    return finish(
+        lambda stop: run_apply(space(where, SAID), ask, progress=where.screen.report, stop=stop)
+    )
+
+
+def leaders(where: House) -> tuple[int, ...]:
+    return where.cluster.topics["orders"].led
+
+
+def first(where: House) -> tuple[int, ...]:
+    return tuple(row[0] for row in where.cluster.topics["orders"].assignment)
+
+
+def test_an_election_is_shown_logged_and_owned_by_nobody() -> None:
+    """The plan names the partitions; intent before outcome; the state has no object."""
+    where = led_by_others()
+    before, after = leaders(where), first(where)
+    done = elect(where)
+    (shown,) = where.screen.plans
+    text = " ".join(human(shown).split())
+    assert "preferred leaders of 2 partitions" in text
+    assert all(f'"{n}" = {before[n]} → {after[n]}' in text for n in (1, 2))
+    assert leaders(where) == after and done.report is not None and done.report.complete
+    kinds = [r.kind for r in where.sink.records]
+    assert kinds.index("intent") < kinds.index("outcome")
+    (intent,) = where.records("intent")
+    assert intent.body["phase"] == f"1.80 {API}" and intent.body["repeat"] == "safe"
+    assert [p["path"] for p in intent.body["paths"]] == ["leaders.1", "leaders.2"]
+    assert not where.state.objects
+    where.check_log()
+
+
+def test_what_is_led_well_is_left_alone() -> None:
+    """Nothing is sent, not even a record is written."""
+    where = led_by_others()
+    elect(where)
+    where.clock.advance(3600)
+    written = len(where.sink.records)
+    assert elect(where).report is None
+    assert (where.cluster.requests[API], len(where.sink.records)) == (1, written)
+
+
+def test_who_cannot_lead_is_left_out_and_told() -> None:
+    """A broker that is down leads nothing; the other partitions are elected."""
+    where = led_by_others()
+    down = first(where)[1]
+    where.cluster.stop(down)
+    elect(where)
+    (shown,) = where.screen.plans
+    assert f"1 (broker {down})" in human(shown) and "cannot lead" in human(shown)
+    assert leaders(where)[2] == first(where)[2] and leaders(where)[1] != down
+
+
+@pytest.mark.parametrize("mishap", [killed_after(), killed_before()])
+def test_a_run_that_died_is_recovered(mishap: Any) -> None:
+    """The next run reads who leads, closes the intent, and one more election does the rest."""
+    where = led_by_others()
+    where.cluster.faults.schedule(mishap, API)
+    with pytest.raises(Killed):
+        elect(where)
+    assert len(where.index.open_intents) == 1
+    assert plan(where, SAID).pending[0].identity.kind == KIND
+    apply(where, SAID)
+    assert [kind for kind, _ in ends(where)] == ["recover"]
+    assert not where.index.open_intents
+    elect(where)
+    assert leaders(where) == first(where) and not where.state.objects
+    where.check_log()
+
+
+def test_a_lost_answer_is_read() -> None:
+    """Who leads proves what became of it: it is sent once."""
+    where = led_by_others()
+    where.cluster.faults.schedule(lost_reply(), API)
+    done = elect(where)
+    assert done.report is not None and done.report.complete
+    assert ends(where) == [("outcome", "applied")]
+
+
+def test_other_leaders_may_change_meanwhile() -> None:
+    """Only the leaders that the plan names must still be as they were."""
+    where = led_by_others()
+
+    def others(_: Plan) -> None:
+        topic = where.cluster.topics["orders"]
+        more = topic.leaders.with_items({"0": topic.assignment[0][1]})
+        commit(where, replace(topic, leaders=more))
+
+    assert elect(where, gap=others).report is not None
+
+    def same(_: Plan) -> None:
+        commit(where, replace(where.cluster.topics["orders"], leaders=FrozenMap()))
+
+    with pytest.raises(PlanRefused):
+        elect(where, gap=same)
+
+
+def test_other_first_replicas_are_not_elected_unseen() -> None:
+    """Kafka elects the first replica of that moment: if it is another, nothing is sent."""
+    where = led_by_others()
+
+    def moved(_: Plan) -> None:
+        topic = where.cluster.topics["orders"]
+        rows = (topic.assignment[0], (9, topic.led[1]), topic.assignment[2])
+        commit(where, replace(topic, assignment=rows))
+
+    with pytest.raises(DryRunRefused):
+        elect(where, gap=moved)
+    assert where.records("intent") == []
+
+
+def test_no_advice_of_another_command() -> None:
+    """An `alter` has neither a --exclude nor an approval that could be given to it."""
+    where = led_by_others()
+    where.cluster.faults.schedule(refused(5), "DescribeTopics", times=100)
+    with pytest.raises(Blocked) as caught:
+        elect(where)
+    assert "--exclude" not in caught.value.advice
+    where.cluster.faults.clear()
+    elect(where)
+    assert "Approval:" not in human(where.screen.plans[0])
+    console = Console(colour=False, errors_colour=False, interactive=False, width=80)
+    for shown in (TextScreen(console, command="alter"), JsonScreen(console, command="alter")):
+        with pytest.raises(UsageError) as refused_:
+            shown.approve(where.screen.plans[0])
+        assert refused_.value.advice == "Use --auto-approve."
+
+
+def test_a_missing_topic_is_refused() -> None:
+    """As for every other `alter`; and an election is not mixed with other changes."""
+    where = led_by_others()
+    with pytest.raises(UsageError, match="there is no topic"):
+        elect(where, "orderz")
+    with pytest.raises(UsageError, match="stands alone"):
+        electing(("orders",), others=True)
+
+
+def test_a_refused_election_fails() -> None:
+    """The step is told as failed, under the name that Kafka gives."""
+    where = led_by_others()
+    where.cluster.faults.schedule(refused(80), API)
+    done = elect(where)
+    assert done.report is not None
+    (result,) = done.report.results
+    assert result.outcome.status is OutcomeStatus.FAILED
+    assert result.outcome.fault is not None
+    assert result.outcome.fault.code == "PREFERRED_LEADER_NOT_AVAILABLE"

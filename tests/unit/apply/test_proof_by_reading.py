@@ -1,0 +1,89 @@
+"""What a reading proves of an update that took the last of what an object was made of."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkaform.apply.judge import Judgement, judge
+from kafkaform.apply.report import Result
+from kafkaform.apply.settle import settle
+from kafkaform.apply.verify import visible
+from kafkaform.core.change import Action, Change, Outcome, OutcomeStatus, PathChange
+from kafkaform.core.dataclass import replace
+from kafkaform.core.resource import Absent, Facts, Fault, FaultClass
+from kafkaform.core.value import EMPTY, FrozenMap
+from kafkaform_kafka.kinds.quota import resource_type as quotas
+from kafkaform_kafka.kinds.topic import configs
+from kafkaform_kafka.kinds.user import resource_type as scram
+from kafkaform_kafka.memory import MemoryProvider, SimulatedClock, SimulatedCluster
+
+from ...kit.simulated.engine import identity
+from ..kafka.kinds import test_scram as login
+
+FACTS = Facts("cluster", ("1", "2"))
+TYPES = {configs.KIND: configs.TYPE, quotas.KIND: quotas.TYPE, scram.KIND: scram.TYPE}
+
+
+def update(kind: str, before: dict[str, str], after: dict[str, str]) -> Change:
+    """Of the configs of topic t, or of the limits of user t."""
+    named = {
+        configs.KIND: FrozenMap(topic="t"),
+        quotas.KIND: FrozenMap(entity=FrozenMap(user="t")),
+    }[kind]
+    key = "t" if kind == configs.KIND else quotas.key_of({"user": "t"})
+    change = Change(
+        identity(key, kind),
+        f"{kind}.t",
+        Action.UPDATE,
+        named.with_items({"config": FrozenMap(before)}),
+        named.with_items({"config": FrozenMap(after)}),
+        tuple(
+            PathChange(("config", name), before.get(name), after.get(name))
+            for name in sorted(before.keys() | after.keys())
+            if before.get(name) != after.get(name)
+        ),
+    )
+    return replace(change, steps=TYPES[kind].steps(change, FACTS))
+
+
+KEYS = {configs.KIND: "retention.ms", quotas.KIND: "producer_byte_rate"}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_the_last_config_is_gone_as_it_should_be(kind: str) -> None:
+    """What is only its configs is absent after that: recovery and verification say done alike."""
+    change = update(kind, {KEYS[kind]: "1000"}, {})
+    (step,), gone = change.steps, Absent(change.identity)
+    assert judge(change, step, gone, TYPES[kind], FACTS) is Judgement.DONE
+    assert visible(change, gone, TYPES[kind], FACTS, None)
+
+
+def test_a_lost_answer_is_settled_so() -> None:
+    """Every live broker shows nothing, which is what was asked for."""
+    cluster = SimulatedCluster(brokers=2, clock=SimulatedClock())
+    cluster.outside.create("t", 1, 1, EMPTY)
+    session = MemoryProvider(cluster).open("kafka", EMPTY, {})
+    change = update(configs.KIND, {KEYS[configs.KIND]: "1000"}, {})
+    lost = Fault("NO_ANSWER", "no answer", FaultClass.AMBIGUOUS)
+    unknown = Outcome(change.steps[0].id, OutcomeStatus.UNKNOWN, lost)
+    (found,) = settle(
+        [Result(change, change.steps[0], unknown)], session, TYPES, 5.0, cluster.clock
+    )
+    assert found.outcome.status is OutcomeStatus.APPLIED
+
+
+def test_a_value_that_is_not_there_was_not_written() -> None:
+    """An object that is gone does not hold what an update set: somebody else was there."""
+    change = update(configs.KIND, {KEYS[configs.KIND]: "1000"}, {KEYS[configs.KIND]: "2000"})
+    (step,), gone = change.steps, Absent(change.identity)
+    assert judge(change, step, gone, configs.TYPE, FACTS) is Judgement.OTHER
+    assert not visible(change, gone, configs.TYPE, FACTS, None)
+
+
+def test_a_login_that_is_gone_has_no_new_password() -> None:
+    """An update of hidden data writes no path, so an absence proves nothing good of it."""
+    change = login.raised("u")
+    change = replace(change, steps=scram.TYPE.steps(change, FACTS))
+    (step,), gone = change.steps, Absent(change.identity)
+    assert judge(change, step, gone, scram.TYPE, FACTS) is Judgement.OTHER
+    assert not visible(change, gone, scram.TYPE, FACTS, None)

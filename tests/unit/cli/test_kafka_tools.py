@@ -1,0 +1,205 @@
+"""Command lines as users of Kafka's own tools type them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from typer.core import TyperGroup
+
+from kafkaform.cli.command_tree import commands
+from kafkaform.cli.options.kafka_tools import ALTERED, COMMANDS, INSTEAD, SAME, meant
+from kafkaform.core.errors import UsageError
+
+from ...kit.commands.here import Here
+
+TOOLS: dict[str, str] = {
+    "kafka-configs.sh": "add-config add-config-file all alter bootstrap-controller "
+    "bootstrap-server broker broker-defaults broker-logger client client-defaults client-metrics "
+    "command-config delete-config describe entity-default entity-name entity-type force group "
+    "help ip ip-defaults topic user user-defaults zk-tls-config-file zookeeper",
+    "kafka-topics.sh": "alter at-min-isr-partitions bootstrap-server command-config config create "
+    "delete delete-config describe exclude-internal if-exists if-not-exists list partitions "
+    "replica-assignment replication-factor topic topic-id topics-with-overrides "
+    "unavailable-partitions under-min-isr-partitions under-replicated-partitions",
+    "kafka-acls.sh": "add allow-host allow-principal bootstrap-controller bootstrap-server cluster "
+    "command-config consumer delegation-token deny-host deny-principal force group idempotent "
+    "list operation principal producer remove resource-pattern-type topic transactional-id "
+    "user-principal authorizer authorizer-properties",
+    "kafka-reassign-partitions.sh": "bootstrap-server broker-list cancel command-config execute "
+    "generate list reassignment-json-file throttle topics-to-move-json-file verify",
+    "kafka-leader-election.sh": "admin.config all-topic-partitions bootstrap-server "
+    "election-type path-to-json-file topic",
+    "KIP-248": "adminclient.config adminclient-property command-config bootstrap-servers",
+}
+"""Options of Kafka's tools that somebody may bring along."""
+
+
+def lines(text: str) -> list[str]:
+    """The command lines that a line stands for, each as one text."""
+    return [" ".join(words) for words in meant(text.split(), commands())]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meaning"),
+    [
+        (
+            "describe --entity-type topics --entity-name t --bootstrap-server b:1",
+            ["describe configs --entity-type=topics --entity-name=t --bootstrap-server b:1"],
+        ),
+        (
+            "describe --bootstrap-server b:1 --describe --entity-type=brokers --entity-default",
+            [
+                "describe configs --entity-type=brokers --entity-default --bootstrap-server b:1",
+            ],
+        ),
+        ("describe --entity-type groups --all", ["describe configs --entity-type=groups"]),
+        (
+            "describe --entity-type users --entity-name a*",
+            ["describe quotas --user=a[*]", "describe users --name=a[*]"],
+        ),
+        (
+            "describe --entity-type users",
+            ["describe quotas --user=*", "describe users --name=*"],
+        ),
+        ("describe --entity-type users --entity-default", ["describe quotas --user="]),
+        ("describe --entity-type clients --entity-name=", ["describe quotas --client-id="]),
+        ("describe --entity-type ips --entity-name ::1", ["describe quotas --ip=::1"]),
+        (
+            "describe --entity-type users --entity-name a --entity-type clients --entity-default",
+            ["describe quotas --user=a --client-id="],
+        ),
+        (
+            "describe --entity-type clients --entity-type users",
+            ["describe quotas --client-id=* --user=*"],
+        ),
+        ("describe topics --list", ["describe topics"]),
+        (
+            "alter --entity-type topics --entity-name t --add-config k=v --alter",
+            ["alter topic --add-config k=v -- t"],
+        ),
+        ("alter topic t --alter --add-config k=v", ["alter topic t --add-config k=v"]),
+        (
+            "alter --entity-type brokers --entity-default --delete-config k",
+            ["alter broker --entity-default --delete-config k"],
+        ),
+        (
+            "alter --entity-type clients --entity-name c --entity-type users --entity-name u "
+            "--add-config k=1",
+            ["alter user --client-id=c --add-config k=1 -- u"],
+        ),
+        (
+            "alter --entity-type users --entity-default --entity-type clients --entity-default",
+            ["alter user --entity-default --client-default"],
+        ),
+        (
+            "describe topics --adminclient.config f --adminclient-property "
+            "bootstrap.servers=a:1,b:2,security.protocol=SSL",
+            [
+                "describe topics --command-config f --client-property="
+                "bootstrap.servers=a:1,b:2 --client-property=security.protocol=SSL",
+            ],
+        ),
+        ("alter topic -- --alter --adminclient.config", None),
+        ("plan --target x", None),
+        ("--chdir=x describe topics", None),
+        ("describe", None),
+        ("describe --help", None),
+    ],
+)
+def test_what_is_understood(typed: str, meaning: list[str] | None) -> None:
+    """The same object and the same change, in kafkaform's words; our own words stay as they are."""
+    assert lines(typed) == ([typed] if meaning is None else meaning)
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("describe --entity-type topic", 'Did you mean "topics"?'),
+        ("alter --entity-type wombats", "It is one of topics, brokers, users"),
+        ("describe --entity-type", "has no value"),
+        ("alter --entity-type broker-loggers --entity-name 1", "Kafka does not keep"),
+        ("alter --entity-type users --entity-type topics", "Only users and clients go together"),
+        ("alter --entity-type users --entity-type clients --entity-name u", "after each"),
+    ],
+)
+def test_entities_that_are_none(typed: str, told: str) -> None:
+    """A fault of the line, with what to type."""
+    with pytest.raises(UsageError) as caught:
+        lines(typed)
+    assert told in f"{caught.value.message} {caught.value.advice}"
+
+
+@pytest.mark.parametrize("flag", INSTEAD)
+def test_every_option_without_a_meaning_is_answered(here: Here, flag: str) -> None:
+    """Where it means nothing, the error says what to do, and ends with 1."""
+    said = here.fails("plan", f"{flag}=x")
+    assert f"`kafkaform plan` has no option {flag}" in said
+    assert "kafkaform plan --help" not in said
+
+
+@pytest.mark.parametrize("word", COMMANDS)
+def test_every_word_that_is_no_command_is_answered(here: Here, word: str) -> None:
+    """With the command that does it."""
+    for typed in (word, f"{word}.sh"):
+        said = here.fails(typed, "--describe")
+        assert f"No such command '{typed}'" in said
+        assert "kafkaform --help" not in said
+
+
+def test_no_option_of_kafkas_tools_is_unheard_of() -> None:
+    """Each of their options is known to `describe` or `alter`, understood, or answered."""
+    known = {*INSTEAD, *SAME, "--adminclient-property", "--help"}
+    for name in ("describe", "alter", "explain"):
+        known |= flags(commands().commands[name])
+    for tool, names in TOOLS.items():
+        missing = {f"--{name}" for name in names.split()} - known
+        assert not missing, tool
+
+
+def flags(command: Any) -> set[str]:
+    below = command.commands.values() if isinstance(command, TyperGroup) else ()
+    own = {opt for one in command.params for opt in (*one.opts, *one.secondary_opts)}
+    return own.union(*map(flags, below))
+
+
+def test_answers_name_commands_that_there_are() -> None:
+    """Whoever types what an answer says gets no further error of this kind."""
+    texts = " ".join((*INSTEAD.values(), *COMMANDS.values()))
+    named = re.findall(r"`kafkaform ([a-z-]+)(?: ([a-z][a-z-]+))?", texts)
+    assert named
+    for first, second in named:
+        command = commands().commands[first]
+        if second and isinstance(command, TyperGroup):
+            assert second in command.commands, (first, second)
+    assert set(ALTERED.values()) == set(commands().commands["alter"].commands)
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("describe --zookeeper z:1", "ZooKeeper is gone since Kafka 4.0"),
+        ("describe topics --zookeeper z:1", "--bootstrap-server HOST:PORT"),
+        ("plan --zookeeper z:1", "KAFKAFORM_KAFKA_BOOTSTRAP_SERVERS"),
+        ("plan --adminclient.config f", "in the provider block"),
+        ("describe --bootstrap-server b:1 topics", "`kafkaform describe topics --bootstrap-server"),
+        ("describe --user ci", "`kafkaform describe quotas --user`"),
+        ("describe --topic t", "`kafkaform describe topics NAME`"),
+        ("describe configs --add-config a=1", "`kafkaform alter topic NAME --add-config K=V`"),
+        ("alter topic t --entity-default", "Only brokers, users, clients and ips have a default"),
+        ("alter --describe", "show what a cluster has"),
+        ("apply --throttle 5", "reassignment_throttle"),
+        ("kafka-topics.sh --create", "by a block of the configuration"),
+        ("alter topics t", "Did you mean 'topic'?"),
+        ("describe acls --topic t", "such as --resource-type Topic"),
+        ("describe quotas --entity-type users", "--user, --client-id and --ip choose"),
+        ("describe users ci", "--name GLOB chooses"),
+        ("describe acls User:ci", "--principal chooses"),
+        ("explain access t", "such as --topic NAME"),
+        ("state nope", "`kafkaform state --help`"),
+    ],
+)
+def test_what_is_answered(here: Here, typed: str, told: str) -> None:
+    """In the place where it was typed, and by the command that it was typed for."""
+    assert told in " ".join(here.fails(*typed.split()).split())

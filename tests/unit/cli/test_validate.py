@@ -1,0 +1,222 @@
+"""`validate` for people and for programs, offline."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ...kit.commands.here import Here
+
+PROVIDER = 'provider "kafka" {\n  bootstrap_servers = ["localhost:9092"]\n}\n'
+TOPIC = 'resource "kafka_topic" "a" {\n  name = "a"\n}\n'
+
+
+def test_a_sound_configuration(here: Here) -> None:
+    """People get one line, programs Terraform's report without diagnostics."""
+    here.write("main.kf.hcl", PROVIDER + TOPIC)
+    assert here.done("validate").out == "The configuration is valid: 1 object declared.\n"
+    assert here.json("validate", "-json") == {
+        "format_version": "1.0",
+        "valid": True,
+        "error_count": 0,
+        "warning_count": 0,
+        "diagnostics": [],
+    }
+
+
+TOLD = {
+    'resource "kafka_topic" "a" {\n  name = "my topic"\n}\n': ("2:10", "topic name 'my topic'"),
+    'resource "kafka_topic" "a" {\n  name = "a"\n  config = { "retention.mss" = "1" }\n}\n': (
+        "3:12",
+        'Did you mean "retention.ms"?',
+    ),
+    'resource "kafka_topic_config" "a" {\n  topic = "a"\n'
+    '  config = { "retention.mss" = "1" }\n}\n': (
+        "3:12",
+        'Did you mean "retention.ms"?',
+    ),
+    'resource "kafka_topic" "a" {\n  name = "a"\n  partitions = 1.5\n}\n': (
+        "3:16",
+        "Write 1 or 2.",
+    ),
+    'resource "kafka_topic" "a" {\n  name = "a"\n  partitions = "3x"\n}\n': (
+        "3:16",
+        "Write digits, such as 3.",
+    ),
+    'resource "kafka_quota" "a" {\n  ip = "300.1.1.1"\n'
+    "  config = { connection_creation_rate = 1 }\n}\n": (
+        "2:8",
+        '"300.1.1.1" is not an IP address',
+    ),
+    'provider "kafka" {\n  bootstrap_servers = ["a:9092", "kafka-1"]\n}\n': (
+        "2:3",
+        "'kafka-1' in bootstrap_servers has no port",
+    ),
+    "locals {\n<<<<<<< HEAD\n  a = 1\n=======\n  a = 2\n>>>>>>> other\n}\n": (
+        "2:1",
+        "Conflict marker",
+    ),
+    "<<<<<<< HEAD\nlocals {}\n=======\n": ("1:1", "Conflict marker"),
+}
+
+
+@pytest.mark.parametrize("text", TOLD)
+def test_what_needs_no_cluster_is_told_without_one(here: Here, text: str) -> None:
+    """What no cluster takes, and marks that git left, with the line and what to do."""
+    here.write("main.kf.hcl", text)
+    place, told = TOLD[text]
+    said = here.fails("validate")
+    assert f"on main.kf.hcl:{place}" in said and told in said and "To do:" in said, said
+    assert "heredoc" not in said
+
+
+def test_what_a_newer_broker_may_know_is_sound(here: Here) -> None:
+    """A key that looks like none of ours, a host's name as an address, and heredocs."""
+    here.write(
+        "main.kf.hcl",
+        'resource "kafka_topic" "a" {\n  name = "a"\n  config = { "frobnicate" = "1" }\n}\n'
+        'resource "kafka_quota" "q" {\n  ip = "build.example"\n'
+        "  config = { connection_creation_rate = 1 }\n}\n"
+        "locals {\n  a = <<EOT\n<<<<<<< x\nEOT\n}\n",
+    )
+    here.done("validate")
+
+
+def test_a_fault_for_programs(here: Here) -> None:
+    """A diagnostic has Terraform's members; bytes count from the file's start, columns in code
+    points, offsets in bytes of the snippet."""
+    text = (
+        PROVIDER + '# é\nresource "kafka_topic" "ä" {\n  name = "e" # é\n/* é */ partitons = 3\n}\n'
+    )
+    here.write("main.kf.hcl", text)
+    report = here.json("validate", "-json", code=1)
+    assert (report["valid"], report["error_count"], report["warning_count"]) == (False, 1, 0)
+    (fault,) = report["diagnostics"]
+    assert fault["severity"] == "error"
+    assert "partitons" in fault["summary"]
+    assert fault["advice"] == 'Did you mean "partitions"?'
+    start = fault["range"]["start"]
+    assert fault["range"]["filename"] == "main.kf.hcl"
+    assert (start["line"], start["column"]) == (7, 9)
+    data = text.encode()
+    assert data[start["byte"] : fault["range"]["end"]["byte"]] == b"partitons"
+    snippet = fault["snippet"]
+    assert snippet["code"] == "/* é */ partitons = 3"
+    assert snippet["context"] == 'resource "kafka_topic" "ä"'
+    assert (snippet["start_line"], snippet["values"]) == (7, [])
+    marked = slice(snippet["highlight_start_offset"], snippet["highlight_end_offset"])
+    assert snippet["code"].encode()[marked] == b"partitons"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['a = "x\n', "resource {}\n", "locals { a = nope() }\n", "provider kafka {", "\ufeffx=\n"],
+)
+def test_every_range_is_inside_its_file(here: Here, text: str) -> None:
+    """Offsets never leave the file or the snippet, whatever the error is."""
+    here.write("main.kf.hcl", text)
+    report = here.json("validate", "--json", code=1)
+    assert report["error_count"] == len(report["diagnostics"]) > 0
+    for fault in report["diagnostics"]:
+        start, end = fault["range"]["start"]["byte"], fault["range"]["end"]["byte"]
+        assert 0 <= start <= end <= len(text.encode())
+        code = fault["snippet"]["code"].encode()
+        marks = fault["snippet"]["highlight_start_offset"], fault["snippet"]["highlight_end_offset"]
+        assert 0 <= marks[0] <= marks[1] <= len(code)
+
+
+ENTITY = 'entity_type = "user"\n  entity_name = "u"'
+LOGIN = 'username = "u"\n  scram_mechanism = "SCRAM-SHA-256"\n  password = secret_env("PW")'
+RULE = (
+    'resource_name = "a"\n  resource_type = "Topic"\n  acl_principal = "User:u"\n'
+    '  acl_host = "*"\n  acl_permission_type = "Allow"'
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "wrong", "told"),
+    [
+        ("kafka_topic", 'name = "a"', "partitions = -1", "a topic has at least 1"),
+        ("kafka_topic", 'name = "a"', "partitions = 0", "a topic has at least 1"),
+        ("kafka_topic", 'name = "a"', "replication_factor = 0", "must be 1 to 32767"),
+        ("kafka_topic", 'name = "a"', "replication_factor = 40000", "must be 1 to 32767"),
+        ("kafka_quota", ENTITY, "config = { producer_byte_rate = 0 }", "a number above 0"),
+        ("kafka_quota", ENTITY, "config = { producer_byte_rat = 1 }", "there is no quota"),
+        ("kafka_quota", 'ip = "::1"', "config = { connection_creation_rate = 1.5 }", "not a whole"),
+        ("kafka_user_scram_credential", LOGIN, "scram_iterations = 1", "refused by every broker"),
+        ("kafka_broker_config", "broker_id = 1", 'config = { "log.dirs" = "/x" }', "read-only"),
+        ("kafka_cluster_config", "", 'config = { "log.dirs" = "/x" }', "read-only"),
+        ("kafka_acl", RULE, 'acl_operation = "Raed"', "acl_operation"),
+    ],
+)
+def test_values_that_no_cluster_takes(
+    here: Here, kind: str, given: str, wrong: str, told: str
+) -> None:
+    """They are told without a broker, with the line; the same block without them is sound."""
+    sound = {"kafka_quota": "config = {}", "kafka_acl": 'acl_operation = "Read"'}.get(kind, "")
+    for line, code in ((sound, 0), (wrong, 1)):
+        text = f'resource "{kind}" "a" {{\n  {given}\n  {line}\n}}\n'
+        here.write("main.kf.hcl", PROVIDER + text)
+        report = here.json("validate", "-json", code=code)
+        assert report["error_count"] == code, report
+    (fault,) = report["diagnostics"]
+    assert told in fault["summary"]
+    assert fault["snippet"]["code"].strip() == wrong
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        'resource "kafka_topic" "a" {\n  name = "a"\n  replication_factor = -1\n}\n',
+        'resource "kafka_quota" "a" {\n  user = "u"\n'
+        "  config = { producer_byte_rate = null, request_percentage = 0.5 }\n}\n",
+        'resource "kafka_broker_config" "a" {\n  broker_id = 1\n'
+        '  config = { "log.dirs" = null, "log.cleaner.threads" = 2 }\n}\n',
+    ],
+)
+def test_what_only_looks_wrong(here: Here, block: str) -> None:
+    """-1 leaves the factor to the cluster, null leaves a value alone."""
+    here.write("main.kf.hcl", PROVIDER + block)
+    assert here.json("validate", "-json")["valid"]
+
+
+def test_what_stops_the_reading_is_json_too(here: Here) -> None:
+    """Programs find an unreadable variable file where they find every other fault."""
+    here.write("main.kf.hcl", PROVIDER + TOPIC)
+    report = here.json("validate", "-json", "-var-file=nope.kfvars.hcl", code=1)
+    assert "nope.kfvars.hcl" in report["diagnostics"][0]["summary"]
+    assert "nope.kfvars.hcl" in here.fails("validate", "-var-file=nope.kfvars.hcl")
+
+
+def test_a_fault_in_a_module(here: Here) -> None:
+    """The place is in the module's file, and its block is named."""
+    here.write("main.kf.hcl", PROVIDER + 'module "m" {\n  source = "./m"\n}\n')
+    here.write("m/main.kf.hcl", 'resource "kafka_topic" "t" {\n  name = "t"\n  nope = 1\n}\n')
+    (fault,) = here.json("validate", "-json", code=1)["diagnostics"]
+    assert fault["range"]["filename"] == "m/main.kf.hcl"
+    assert fault["snippet"]["context"] == 'resource "kafka_topic" "t"'
+
+
+def test_no_secret_is_in_the_report(here: Here) -> None:
+    """The line of a password is not repeated when something on it is wrong."""
+    here.write("main.kf.hcl", 'provider "kafka" {\n  sasl_password = "hunter2" + \n}\n' + TOPIC)
+    said = here.run("validate", "-json")
+    assert said.code == 1
+    assert "hunter2" not in said.out + said.err
+    assert json.loads(said.out)["diagnostics"]
+
+
+def test_the_report_in_the_documents(here: Here) -> None:
+    """docs/commands.md shows what comes out for the line that it shows."""
+    page = (Path(__file__).parents[3] / "docs" / "commands.md").read_text(encoding="utf-8")
+    shown = json.loads(page.split("```json\n", 1)[1].split("```", 1)[0])
+    code = shown["diagnostics"][0]["snippet"]["code"]
+    text = f'resource "kafka_topic" "orders" {{\n  name = "orders"\n{code}\n}}\n'
+    here.write("main.kf.hcl", text)
+    here.write("provider.kf.hcl", PROVIDER)
+    report = here.json("validate", "-json", code=1)
+    for each in (report, shown):
+        assert each["diagnostics"][0].pop("detail").startswith("It takes name, partitions, ")
+    assert report == shown

@@ -1,0 +1,129 @@
+"""A secret shows nothing, is written nowhere, and is revealed in few places."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import pickle
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkaform.core import canonical
+from kafkaform.core.dataclass import dataclass
+from kafkaform.core.redaction import clean, watching
+from kafkaform.core.secret import Secret
+from kafkaform.core.value import freeze
+
+TEXT = "hunter2-hunter2"
+ROOT = Path(__file__).parents[3]
+
+REVEALED = {
+    "providers/kafkaform_kafka/connection/clients.py": 1,  # both clients' settings
+    "providers/kafkaform_kafka/memory/session.py": 1,  # the simulated cluster's requests
+    "providers/kafkaform_kafka/connection/native.py": 1,  # a login token
+    "providers/kafkaform_kafka/kinds/config/send.py": 2,  # a request, and the broker's words
+    "providers/kafkaform_kafka/kinds/user/send.py": 1,  # what is hashed for a request
+    "providers/kafkaform_kafka/connection/tokens.py": 1,  # asking for a login token
+    "providers/kafkaform_kafka/wire/login_tokens.py": 1,  # a login token
+}
+"""Where the text of a secret is needed, and how often. Whoever adds a place says why."""
+
+
+@dataclass(frozen=True)
+class Holder:
+    password: Secret
+
+
+SHOWS: dict[str, Callable[[Secret], str]] = {
+    "str": str,
+    "repr": repr,
+    "ascii": ascii,
+    "format": lambda s: f"{s}{s!r}{s!s}{s:>40}",
+    "percent": lambda s: "%s %r" % (s, s),  # noqa: UP031  # as a library's logger does it
+    "in a tuple": lambda s: str((s, [s], {"a": s})),
+    "in a dataclass": lambda s: repr(Holder(s)),
+    "in an error": lambda s: "".join(traceback.format_exception(ValueError("wrong", s))),
+    "dir": lambda s: str(dir(s)),
+}
+
+
+@pytest.mark.parametrize("show", SHOWS.values(), ids=SHOWS)
+def test_nothing_shows_it(show: Callable[[Secret], str]) -> None:
+    """Whoever prints what holds a secret prints a stand-in, of one length for all."""
+    shown = show(Secret(TEXT))
+    assert "hunter" not in shown and str(len(TEXT)) not in shown
+    assert shown == show(Secret("another"))
+
+
+REFUSES: dict[str, Callable[[Any], object]] = {
+    "len": len,
+    "iter": list,
+    "index": lambda s: s[0],
+    "contains": lambda s: "h" in s,
+    "plus": lambda s: "x" + s,
+    "join": lambda s: "".join([s]),
+    "order": lambda s: s < Secret("z"),
+    "hash": hash,
+    "bytes": bytes,
+    "vars": vars,
+    "copy": copy.copy,
+    "deepcopy": lambda s: copy.deepcopy({"a": s}),
+    "pickle": lambda s: pickle.dumps([s], 5),
+    "old pickle": lambda s: pickle.dumps(s, 0),
+    "json": json.dumps,
+    "canonical": lambda s: canonical.dumps({"password": s}),
+    "freeze": freeze,
+}
+
+
+@pytest.mark.parametrize("use", REFUSES.values(), ids=REFUSES)
+def test_what_would_write_or_take_it_apart_is_refused(use: Callable[[Any], object]) -> None:
+    """By a TypeError that does not repeat it."""
+    with pytest.raises(TypeError) as refused:
+        use(Secret(TEXT))
+    assert "hunter" not in str(refused.value)
+
+
+def test_it_is_equal_to_a_secret_of_the_same_text_only() -> None:
+    """Not to the text itself, so that no comparison with a guess slips in."""
+    assert Secret(TEXT) == Secret(TEXT)
+    assert Secret(TEXT) != Secret(f"{TEXT}!") and Secret("ü") != Secret("u")
+    assert Secret(TEXT) != TEXT
+    assert Secret("\udcff") == Secret("\udcff")
+
+
+def test_it_is_compared_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the function that is made for it, whose verdict counts."""
+    monkeypatch.setattr("hmac.compare_digest", lambda ours, theirs: ours != theirs)
+    assert (Secret("a") == Secret("b")) is True
+
+
+def test_an_empty_one_is_none() -> None:
+    """Whether there is a secret may be known."""
+    assert Secret("a") and not Secret("")
+
+
+def test_the_output_filter_knows_it_from_its_making_on() -> None:
+    """Nobody has to remember to tell the filter; another run does not know it."""
+    with watching():
+        Secret(TEXT)
+        assert clean(f"password {TEXT}!") == "password (secret)!"
+    assert clean(TEXT) == TEXT
+
+
+def test_its_text_is_used_in_few_places() -> None:
+    """Every call of `reveal` in the product is listed here, and so is every look past it."""
+    found: Counter[str] = Counter()
+    for path in [*ROOT.glob("kafkaform/**/*.py"), *ROOT.glob("providers/**/*.py")]:
+        name = str(path.relative_to(ROOT))
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr == "reveal":
+                found[name] += 1
+            assert not (isinstance(node, ast.Constant) and node.value == "reveal"), name
+    assert dict(found) == REVEALED

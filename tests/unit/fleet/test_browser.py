@@ -1,0 +1,261 @@
+"""The report in a real browser: what it looks like, what it does, and that it asks for nothing."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from kafkaform.fleet.report import make
+from kafkaform.fleet.report.html import html
+from kafkaform.fleet.tables.reader import Gold, current
+
+from ...kit.fleet import sample
+from ...kit.fleet.browser import HEIGHT, NAMES, Browser, browser, executable
+from ...kit.fleet.lake import NOW, publish
+from .test_report import HOSTILE
+
+COMMAND = executable()
+pytestmark = pytest.mark.skipif(
+    COMMAND is None, reason=f"no browser is installed: none of {', '.join(NAMES)} is on the path"
+)
+DESK, PHONE, PAPER = 1280, 390, 1017
+"""Window widths in CSS pixels; PAPER: A4 across, without its margins."""
+
+WIDE = """(() => {
+  const free = e => e.closest('.scroll, nav ul, svg, .patterns');
+  const out = [...document.body.querySelectorAll('*')].filter(e => !free(e) || e.matches('.scroll'))
+    .filter(e => e.getBoundingClientRect().right > innerWidth + 0.5 && e.getClientRects().length);
+  const page = document.documentElement;
+  return [page.scrollWidth > innerWidth, out.map(e => e.tagName + '.' + e.className)];
+})()"""
+"""Whether the page is wider than the window, and which elements stand beyond it; tables in their
+frames and the row of links may be scrolled."""
+
+CUT = """(() => [...document.querySelectorAll('table')]
+  .filter(t => t.getBoundingClientRect().right > innerWidth + 0.5)
+  .map(t => t.caption.textContent.trim()))()"""
+"""Tables that paper cuts off: it cannot be scrolled."""
+
+DEAD = """(() => [...document.querySelectorAll('a')]
+  .filter(a => !a.hash || !document.getElementById(a.hash.slice(1))).map(a => a.outerHTML))()"""
+
+FOLLOW = """(async () => {
+  document.documentElement.style.scrollBehavior = 'auto';
+  const link = document.querySelector('LINK');
+  link.click();
+  for (let frame = 0; frame < 3; frame++) await new Promise(requestAnimationFrame);
+  return document.getElementById(link.hash.slice(1)).getBoundingClientRect().top;
+})()"""
+"""Where an element stands in the window after its link was followed."""
+
+PALE = """(() => {
+  const parse = c => [...c.match(/[\\d.]+/g).map(Number), 1].slice(0, 4);
+  const light = c => {
+    const [r, g, b] = c.slice(0, 3).map(v => v / 255)
+      .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = e => {
+    for (; e; e = e.parentElement) {
+      const c = parse(getComputedStyle(e).backgroundColor);
+      if (c[3]) return c;
+    }
+    return [255, 255, 255, 1];
+  };
+  const found = new Set();
+  const words = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let seen = 0;
+  while (words.nextNode()) {
+    const e = words.currentNode.parentElement;
+    if (!words.currentNode.data.trim() || e.closest('title, desc, script, svg .letter')) continue;
+    if (!e.getClientRects().length) continue;
+    const style = getComputedStyle(e);
+    const ink = parse(e.closest('svg') ? style.fill : style.color);
+    const [a, b] = [light(ink), light(ground(e))].sort((x, y) => y - x);
+    seen += 1;
+    if ((a + 0.05) / (b + 0.05) < 4.5) found.add(e.outerHTML.slice(0, 80));
+  }
+  return [seen, [...found]];
+})()"""
+"""How many texts there are, and those with less than 4.5 to 1 to their ground."""
+
+COLUMN = """(() => {
+  const table = [...document.querySelectorAll('table')]
+    .find(t => t.caption.textContent.startsWith('What differs'));
+  const heads = [...table.tHead.rows[0].cells];
+  const n = heads.findIndex(h => h.textContent === 'Object');
+  return {
+    sorts: heads.map(h => h.getAttribute('aria-sort')),
+    cells: [...table.tBodies[0].rows].map(r => r.cells[n].textContent),
+  };
+})()"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the sample's second build, and one whose every name is hostile."""
+    folder = tmp_path_factory.mktemp("browser")
+    root, hostile = folder / "root", folder / "hostile"
+    publish(root, "b-1", sample.tables(Random(7)), NOW - timedelta(days=1))
+    publish(root, "b-2", sample.tables(Random(7), grown=2))
+    publish(hostile, "b-1", sample.hostile(sample.tables(Random(7)), HOSTILE))
+    for name in ("root", "hostile"):
+        page = html(make.of(Gold(current(str(folder / name))), csv="fleet"))
+        (folder / f"{name}.html").write_text(page, "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    assert COMMAND is not None
+    with browser(COMMAND, tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture
+def report(made: Path, chromium: Browser) -> Browser:
+    """The sample's page in a window of a desk, with scripts."""
+    chromium.scripts(run=True)
+    chromium.size(DESK)
+    chromium.open(made / "root.html")
+    return chromium
+
+
+def complaints(page: Browser) -> list[Any]:
+    """What the browser logs, errors of scripts, dialogs, and requests but that of the page."""
+    asked = [e["request"]["url"] for e in page.told("Network.requestWillBeSent")]
+    names = ("Log.entryAdded", "Runtime.exceptionThrown", "Runtime.consoleAPICalled")
+    return [*page.told(*names, "Page.javascriptDialogOpening"), *asked[1:]]
+
+
+@pytest.mark.parametrize("name", ["root", "hostile"])
+def test_nothing_goes_wrong_and_nothing_is_asked_for(
+    made: Path, report: Browser, name: str
+) -> None:
+    """No message of the policy, no error, no request, no dialog; also when names are hostile."""
+    report.open(made / f"{name}.html")
+    assert report.run("document.querySelectorAll('th button').length") > 50
+    assert complaints(report) == []
+    assert len(report.told("Network.requestWillBeSent")) == 1
+
+
+def test_every_link_leads_somewhere(report: Browser) -> None:
+    """Each names an element; the first and the last one of the contents bring it into view."""
+    assert report.run(DEAD) == []
+    for link in ("nav li:first-child a", "nav li:last-child a"):
+        top = report.run(FOLLOW.replace("LINK", link))
+        assert -1 <= top < HEIGHT
+
+
+@pytest.mark.parametrize("name", ["root", "hostile"])
+@pytest.mark.parametrize("width", [DESK, PHONE])
+def test_it_fits_the_window(made: Path, report: Browser, width: int, name: str) -> None:
+    """On a desk and on a telephone: nothing stands beyond the window's edge."""
+    report.size(width)
+    report.open(made / f"{name}.html")
+    assert report.run(WIDE) == [False, []]
+
+
+@pytest.mark.parametrize("name", ["root", "hostile"])
+def test_it_prints(made: Path, report: Browser, name: str) -> None:
+    """On paper, figures are unfolded, no table is cut off, and links of the window are gone."""
+    report.size(PAPER, media="print")
+    report.open(made / f"{name}.html")
+    assert report.run(CUT) == []
+    assert report.run(WIDE)[0] is False
+    assert report.run("document.querySelector('nav').getClientRects().length") == 0
+    hidden = "[...document.querySelectorAll('.figures table')].filter(t => !t.offsetHeight).length"
+    assert report.run(hidden) == 0
+    button = "getComputedStyle(document.querySelector('th button')).display"
+    assert report.run(button) == "contents", "headings of later pages would be empty"
+    paper = report.paper()
+    assert paper.startswith(b"%PDF-") and len(paper) > 50_000
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read(report: Browser, scheme: str) -> None:
+    """As it is drawn: each text has at least 4.5 to 1 to its ground, by day and by night."""
+    report.size(DESK, scheme=scheme)
+    seen, pale = report.run(PALE)
+    assert seen > 1000
+    assert pale == []
+
+
+def test_tables_are_sorted_by_keyboard(report: Browser) -> None:
+    """Up, then down; the heading says which; all rows stay. Numbers are sorted as numbers."""
+    before = report.run(COLUMN)["cells"]
+    button = """[...document.querySelectorAll('table')]
+      .find(t => t.caption.textContent.startsWith('What differs'))
+      .tHead.rows[0].cells[1].querySelector('button')"""
+    report.run(f"{button}.focus()")
+    for direction, backwards in (("ascending", False), ("descending", True)):
+        report.press("Enter")
+        after = report.run(COLUMN)
+        assert after["cells"] == sorted(before, reverse=backwards) != before
+        assert after["sorts"] == [None, direction, *[None] * 7]
+    assert complaints(report) == []
+
+
+def test_numbers_are_sorted_as_numbers(report: Browser) -> None:
+    """2 stands before 10, a missing one last, in both directions."""
+    cells = """(() => {
+      const table = [...document.querySelectorAll('table')]
+        .find(t => t.caption.textContent.startsWith('Capacity by cluster'));
+      const heads = [...table.tHead.rows[0].cells];
+      const n = heads.findIndex(h => h.textContent === 'Limit');
+      const m = heads.findIndex(h => h.textContent === 'Replicas');
+      heads[AT].querySelector('button').click();
+      const rows = [...table.tBodies[0].rows];
+      return rows.map(r => r.cells[AT].dataset.v);
+    })()"""
+    replicas = [int(v) for v in report.run(cells.replace("AT", "m"))]
+    assert replicas == sorted(replicas) and len(set(map(str, replicas))) > 3
+    for _ in range(2):
+        limits = report.run(cells.replace("AT", "n"))
+        assert limits[-1] == "" and "" not in limits[:-1]
+
+
+def test_it_works_without_scripts(made: Path, report: Browser) -> None:
+    """All is there but the buttons that sort; figures unfold."""
+    rows = "document.querySelectorAll('td').length"
+    with_scripts = report.run(rows)
+    report.scripts(run=False)
+    report.open(made / "root.html")
+    assert report.run(rows) == with_scripts
+    assert report.run("document.querySelectorAll('button').length") == 0
+    assert complaints(report) == []
+
+
+@pytest.mark.parametrize("width", [DESK, PHONE])
+def test_a_picture_of_it(report: Browser, tmp_path: Path, width: int) -> None:
+    """It is drawn: the picture is as wide as the window and holds more than one colour.
+    KAFKAFORM_PICTURES=FOLDER keeps it."""
+    report.size(width)
+    picture = report.picture()
+    assert picture.startswith(b"\x89PNG\r\n\x1a\n")
+    assert int.from_bytes(picture[16:20], "big") == width
+    assert int.from_bytes(picture[20:24], "big") > 3000
+    folder = Path(os.environ.get("KAFKAFORM_PICTURES", tmp_path))
+    (folder / f"fleet-{width}.png").write_bytes(picture)
+    assert len(zlib.compress(picture)) > 100_000
+
+
+def test_what_a_screen_reader_is_told(report: Browser) -> None:
+    """Every drawing, table, region and button has a name; headings are in order."""
+    report.ask("Accessibility.enable")
+    nodes = report.ask("Accessibility.getFullAXTree")["nodes"]
+    named = {"image", "table", "region", "button", "navigation", "link", "columnheader"}
+    told = [
+        (node["role"]["value"], node.get("name", {}).get("value", ""))
+        for node in nodes
+        if not node["ignored"] and node["role"]["value"] in named
+    ]
+    assert {role for role, _ in told} == named
+    assert [role for role, name in told if not name.strip()] == []

@@ -1,0 +1,252 @@
+"""`kafkaform fleet` as it is typed: what is refused at once, what is said, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafkaform.cli.command_tree import commands
+from kafkaform.core.errors import Blocked
+from kafkaform.core.folder import Folder
+from kafkaform.fleet.build.driver import Result
+from kafkaform.fleet.spark import doctor, session
+from kafkaform.fleet.spark.session import Place
+from kafkaform.fleet.tables.definitions import TABLES
+from kafkaform.fleet.tables.manifest import ALL, Manifest, Written
+from kafkaform.state.backends.obstores import open_objects
+from kafkaform.workflow.fleet import runs
+
+from ...kit.fleet.landings import Landing
+
+NOW = "2026-01-02T00:00:00+00:00"
+MADE = Manifest("b1", {"drift": Written(3, 7, 0.25)}, NOW, NOW, NOW, "f", "1", {"capacity": ALL})
+
+
+def fleet(*words: object, **env: str) -> subprocess.CompletedProcess[str]:
+    """One command line, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "kafkaform", "fleet", *map(str, words)],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("run",), "nobody says where the fleet's files are"),
+        (("run", "--fail-on", "nothing"), "--fail-on nothing: there is no such finding"),
+        (("run",), "nothing has landed"),
+        (("run", "--only", "drfit"), "Did you mean drift?"),
+        (("query", "select 1"), "there is no build yet"),
+        (("who-can", "READ", "topic/x"), "there is no build yet"),
+        (("who-can", "READ", "topic/x", "--principal", "ci"), "like User:ci"),
+        (("permissions",), "there is no build yet"),
+        (("permissions", "--expand"), "there is no build yet"),
+        (("permissions", "--format", "parquet"), "Name it with --out"),
+        (("history", "--cluster", "a", "--key", "topic/x"), "there is no build yet"),
+        (("status",), "there is no build yet"),
+        (("report", "--out", "x.pdf"), "a report is not written as .pdf"),
+        (("run", "--lock-timeout", "soon"), "--lock-timeout 'soon' is not a duration"),
+    ],
+)
+def test_what_cannot_be_is_refused_at_once(
+    words: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without Spark, in one sentence, with what to do."""
+    monkeypatch.chdir(tmp_path)
+    root = tmp_path / "fleet"
+    if "drfit" in words:
+        Landing(root / "landing").register(0)
+    where = () if "nobody" in told else ("--root", root)
+    done = fleet(*words, *where, KAFKAFORM_FLEET_ROOT="")
+    assert done.returncode == 1, done.stderr
+    assert told in " ".join(done.stderr.replace("│", " ").split())
+    assert "Traceback" not in done.stderr
+
+
+def test_two_runs_cannot_write_one_root(tmp_path: Path) -> None:
+    """The second one says who is at it, and ends with 7."""
+    Landing(tmp_path / "landing").register(0)
+    with runs._locked(str(tmp_path), 0.0):
+        done = fleet("run", "--root", tmp_path)
+    assert done.returncode == 7
+    assert "`fleet run`" in done.stderr
+
+
+def test_no_command_loads_spark_before_it_needs_it() -> None:
+    code = (
+        "import sys; from kafkaform.cli.command_tree import commands; "
+        "commands().commands['fleet'];"
+        "import kafkaform.workflow.fleet.runs, kafkaform.workflow.fleet.answers; "
+        "print([m for m in ('pyspark', 'pandas', 'deltalake', 'pyarrow') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# ── what is said ────────────────────────────────────────────────────────────────────────
+
+
+def test_a_run_says_what_it_has_made() -> None:
+    done = Result(MADE, ("drift",), frozenset({"a", "b"}))
+    assert list(runs.told(done)) == [
+        "Build b1: 1 table for 2 clusters.",
+        "capacity was left out; the next build without --only makes up for it.",
+    ]
+    assert "for all clusters." in next(iter(runs.told(replace(done, clusters=ALL))))
+    assert list(runs.told(Result(MADE))) == ["Nothing new: build b1 is current."]
+    document = runs.document(done)
+    assert (document["clusters"], document["owed"]) == (["a", "b"], ["capacity"])
+    assert document["tables"] == {"drift": {"rows": 7, "seconds": 0.25}}
+    assert runs.document(Result(MADE))["skipped"] is True
+
+
+def test_findings_are_columns_of_tables() -> None:
+    """Each name is one of the values that the table says it can have."""
+    for name, (table, where) in runs.FINDINGS.items():
+        if where == "true":
+            continue
+        column, value = re.findall(r"(\w+) = '(\w+)'", where)[-1]
+        about = {c.name: c.about for c in TABLES[table].columns}
+        if about[column]:  # severities are told once, at another table
+            assert value in about[column], name
+
+
+class Counted:
+    """A build in which each query finds so many rows."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def require(self, table: str) -> None:
+        assert table in TABLES
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        return [{"n": self.number}]
+
+
+def test_findings_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "current", lambda root: None)
+    monkeypatch.setattr(runs, "Gold", lambda build: Counted(0))
+    runs.refuse_findings("r", ["drifted", "policy_high"])
+    monkeypatch.setattr(runs, "Gold", lambda build: Counted(2))
+    with pytest.raises(Blocked, match="names: drifted: 2, policy_high: 2$"):
+        runs.refuse_findings("r", ["drifted", "policy_high"])
+
+
+# ── what is documented ──────────────────────────────────────────────────────────────────
+
+
+def test_every_command_and_variable_is_in_the_reference() -> None:
+    """docs/commands.md names all of them, and no others."""
+    group = commands().commands["fleet"]
+    text = (Path(__file__).parents[3] / "docs/commands.md").read_text("utf-8")
+    section = text.partition("\n## fleet\n")[2]
+    rows = re.findall(r"^\| `([\w-]+)", section, re.MULTILINE)
+    options = [option for command in group.commands.values() for option in command.params]
+    variables = {str(option.envvar) for option in options if option.envvar}
+    assert set(rows) == set(group.commands) | variables
+    for variable in variables:
+        (row,) = re.findall(rf"^\| `{variable}` .*$", section, re.MULTILINE)
+        flags = {option.opts[0] for option in options if option.envvar == variable}
+        assert flags == set(re.findall("--[a-z-]+", row))
+
+
+# ── doctor ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each thing that is missing; what is there is told with its version."""
+    place = Place("local[2]", tmp_path, jars=(str(tmp_path / "delta.jar"),))
+    found = {c.name: c for c in doctor.checks(place, Folder(tmp_path), tmp_path)}
+    assert (found["jars"].good, found["jars"].advice) == (False, "Correct --jars.")
+    assert (found["writes"].good, found["pyspark"].good) == (True, True)
+    monkeypatch.setattr(
+        doctor, "NEEDED", (("no-such-package", (1,), None), ("pandas", (99,), None))
+    )
+    monkeypatch.setattr(doctor, "LEAST_BYTES", 1 << 60)
+    bad = {c.name: c for c in doctor.checks(replace_jars(place), None, tmp_path)}
+    assert bad["no-such-package"].told == "it is not installed"
+    assert "kafkaform[fleet]" in bad["pandas"].advice
+    assert bad["root"].good is False
+    assert bad["jars"].good is None
+    assert list(tmp_path.rglob("probe*")) == []
+
+
+def test_the_doctor_looks_at_what_spark_will_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Java that cannot run is none, one of two jars is none, and Spark's own folders count."""
+    home = tmp_path / "java"
+    (home / "bin").mkdir(parents=True)
+    (home / "release").write_text('JAVA_VERSION="21.0.1"\nMODULES="jdk.incubator.vector"\n')
+    program = home / "bin" / "java"
+    program.write_text("#!/bin/sh\necho no such processor >&2\nexit 1\n")
+    program.chmod(0o755)
+    jars = tmp_path / "jars"
+    jars.mkdir(parents=True)
+    _, name, number = session.packages().split(":")
+    (jars / f"{name}-{number}.jar").touch()
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "spark"))
+    found = by_name(Place("local[2]", tmp_path))
+    assert (found["java"].good, found["java"].told.split(" ", 2)[0]) == (False, "21.0.1")
+    assert "no such processor" in found["java"].told and "JAVA_HOME" in found["java"].advice
+    assert found["jars"].good is None
+    assert found["temporary files"].told.endswith(f"free in {tmp_path}")
+    (jars / f"delta-storage-{number}.jar").touch()
+    program.write_text("#!/bin/sh\n")
+    found = by_name(Place("local[2]", tmp_path))
+    assert (found["java"].good, found["jars"].good) == (True, True)
+    found = by_name(Place("local[2]", tmp_path, ivy=tmp_path / "none.xml"))
+    assert (found["jars"].good, found["jars"].advice) == (False, "Correct --ivy-settings.")
+    store = open_objects(f"memory://{tmp_path.name}/y", {})
+    remote = {c.name: c for c in doctor.checks(Place("local[2]", tmp_path), store, None)}
+    assert "hadoop-aws" in remote["hadoop"].advice
+    assert "hadoop" not in by_name(Place("local[2]", tmp_path))
+    served = by_name(Place("sc://host", tmp_path))
+    assert {name for name, check in served.items() if check.good is None} == {"java", "jars"}
+
+
+def by_name(place: Place) -> dict[str, doctor.Check]:
+    folder = place.cache / "root"
+    return {check.name: check for check in doctor.checks(place, Folder(folder), folder)}
+
+
+def replace_jars(place: Place) -> Place:
+    return Place(place.master, place.cache)
+
+
+class Careless(Folder):
+    """A store that writes over everything."""
+
+    def create(self, key: str, data: bytes) -> str:
+        self.path.mkdir(exist_ok=True)
+        return "1"
+
+    def replace(self, key: str, data: bytes, version: str) -> str:
+        return "1"
+
+
+def test_a_store_that_loses_writes_is_found_out(tmp_path: Path) -> None:
+    assert doctor._writes(open_objects(f"memory://{tmp_path.name}/x", {})).good is True
+    careless = doctor._writes(Careless(tmp_path / "c"))
+    assert (careless.good, careless.told) == (False, "a write over what is there was not refused")
+
+
+def test_the_doctor_ends_with_1_if_something_is_wrong(tmp_path: Path) -> None:
+    done = fleet("doctor", "--json", "--jars", tmp_path / "none.jar")
+    assert done.returncode == 1
+    told = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert told["jars"]["good"] is False

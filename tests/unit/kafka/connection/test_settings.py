@@ -1,0 +1,260 @@
+"""The provider block: one meaning for both clients, and nothing unsafe by omission."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafkaform.core.errors import ConfigurationError, KafkaformError
+from kafkaform.core.secret import Secret
+from kafkaform.core.value import FrozenMap, SecretRef, freeze
+from kafkaform_kafka.connection.clients import native_config, pure_config
+from kafkaform_kafka.connection.settings import CONFIG, Settings, read_settings, seconds
+
+from ....kit.kafka.terraform import desired
+
+SECRETS = {"env:PW": Secret("hunter2")}
+LOGIN = {"sasl_username": "ci", "sasl_password": SecretRef("env", "PW")}
+
+
+def read(**given: Any) -> Settings:
+    """Settings of a block with one broker."""
+    block = {"bootstrap_servers": ["b1:9092", "b2:9092"], **given}
+    frozen = freeze(block)
+    assert isinstance(frozen, FrozenMap)
+    return read_settings("kafka.eu", frozen, SECRETS)
+
+
+@pytest.mark.parametrize(
+    ("given", "protocol"),
+    [
+        ({}, "PLAINTEXT"),
+        (LOGIN, "SASL_SSL"),
+        ({**LOGIN, "tls_enabled": False}, "SASL_PLAINTEXT"),
+        ({**LOGIN, "tls_enabled": True}, "SASL_SSL"),
+        ({"tls_enabled": True}, "SSL"),
+        ({"ca_cert": "ca.pem"}, "SSL"),
+        ({**LOGIN, "security_protocol": "SASL_PLAINTEXT"}, "SASL_PLAINTEXT"),
+    ],
+)
+def test_the_protocol_follows_from_what_is_given(given: dict[str, Any], protocol: str) -> None:
+    """A password goes out in the clear only if the block says so."""
+    assert read(**given).protocol == protocol
+
+
+@pytest.mark.parametrize(
+    ("written", "mechanism"),
+    [
+        (None, "PLAIN"),
+        ("plain", "PLAIN"),
+        ("scram-sha256", "SCRAM-SHA-256"),
+        ("scram-sha512", "SCRAM-SHA-512"),
+        ("SCRAM-SHA-512", "SCRAM-SHA-512"),
+    ],
+)
+def test_mechanisms_have_two_spellings(written: str | None, mechanism: str) -> None:
+    """Configurations of the Mongey provider keep their words."""
+    assert read(**LOGIN, sasl_mechanism=written).mechanism == mechanism
+
+
+URL = "https://login.example.com/token"
+ENDPOINT = {**LOGIN, "sasl_mechanism": "oauthbearer", "sasl_token_url": URL}
+FILE = {"sasl_mechanism": "OAUTHBEARER", "sasl_token_file": "token"}
+
+
+REFUSED = [
+    ({"bootstrap_servers": []}, "bootstrap_servers is empty"),
+    ({"skip_tls_verify": True}, "anybody on the way"),
+    ({"security_protocol": "TLS"}, "unknown"),
+    ({"sasl_mechanism": "GSSAPI"}, "not supported"),
+    ({"sasl_mechanism": "oauthbearer"}, "needs sasl_token_url or sasl_token_file"),
+    ({**ENDPOINT, "sasl_token_file": "token"}, "and not both"),
+    ({**ENDPOINT, "sasl_username": None}, "needs a client id"),
+    ({**ENDPOINT, "security_protocol": "SSL"}, "no effect"),
+    ({**FILE, **LOGIN}, "sasl_username has no effect with sasl_token_file"),
+    ({**FILE, "security_protocol": "PLAINTEXT"}, "sasl_mechanism has no effect"),
+    ({**LOGIN, "sasl_oauth_scopes": ["kafka"]}, "belongs to"),
+    ({"security_protocol": "SASL_SSL"}, "needs a login"),
+    ({**LOGIN, "security_protocol": "SSL"}, "no effect"),
+    ({"client_cert": "c.pem"}, "belong together"),
+    ({"operation_timeout": 0}, "not a duration"),
+    ({"operation_timeout": "soon"}, "not a duration"),
+    ({**LOGIN, "sasl_password": SecretRef("env", "OTHER")}, "env:OTHER, which has no value"),
+]
+
+
+@pytest.mark.parametrize(("given", "expected"), REFUSED)
+def test_unusable_settings_are_refused_with_advice(given: dict[str, Any], expected: str) -> None:
+    """Each fault names the provider instance and what to do."""
+    with pytest.raises(ConfigurationError) as caught:
+        read(**given)
+    assert any(expected in item.summary for item in caught.value.diagnostics)
+    assert all(item.advice and "kafka.eu" in item.summary for item in caught.value.diagnostics)
+
+
+UNSAFE = [
+    "http://login.example.com/token",
+    "http://10.0.0.1/token",
+    "http://127.0.0.1.example.com/token",
+    "http://localhost.example.com/token",
+    "https://user:key@login.example.com/token",
+    "https://",
+    "//login.example.com/token",
+    "file:///etc/passwd",
+    "ftp://localhost/token",
+    "http://[::1",
+    "https://login.example.com:port/",
+]
+
+
+@pytest.mark.parametrize("url", UNSAFE)
+def test_a_client_secret_goes_to_https_only(url: str) -> None:
+    """Who writes another address gets an error before anything is sent."""
+    with pytest.raises(ConfigurationError) as caught:
+        read(**{**ENDPOINT, "sasl_token_url": url})
+    assert "must begin with https://" in caught.value.diagnostics[0].summary
+
+
+@pytest.mark.parametrize(
+    "url", [URL, "http://127.0.0.1:9/t", "http://localhost/t", "http://[::1]:9/t"]
+)
+def test_a_token_endpoint_is_https_or_here(url: str) -> None:
+    """On this very computer nobody reads along."""
+    settings = read(**{**ENDPOINT, "sasl_token_url": url}, sasl_oauth_scopes=["a", "b"])
+    assert (settings.token_url, settings.scopes) == (url, ("a", "b"))
+    assert (settings.protocol, settings.mechanism) == ("SASL_SSL", "OAUTHBEARER")
+    assert settings.principal is None
+
+
+def test_a_token_file_is_a_login() -> None:
+    """With nothing said about TLS a token travels over TLS, as a password does."""
+    settings = read(**FILE)
+    assert (settings.protocol, settings.token_file) == ("SASL_SSL", "token")
+    assert native_config(settings)["sasl.mechanism"] == "OAUTHBEARER"
+    assert pure_config(settings)["sasl_mechanism"] == "OAUTHBEARER"
+
+
+DANGEROUS = [
+    "plugin.library.paths",
+    "plugin_library_paths",
+    "ssl.engine.location",
+    "ssl.engine.id",
+    "ssl.provider",
+    "ssl.providers",
+    "ssl.keystore.location",
+    "ssl.cipher.suites",
+    "ssl.endpoint.identification.algorithm",
+    "enable.ssl.certificate.verification",
+    "sasl.jaas.config",
+    "sasl_jaas_config",
+    "sasl.kerberos.kinit.cmd",
+    "sasl.kerberos.service.name",
+    "sasl.oauthbearer.config",
+    "sasl.oauthbearer.token.endpoint.url",
+    "sasl.oauthbearer.assertion.file",
+    "sasl.oauthbearer.assertion.private.key.file",
+    "sasl.oauthbearer.assertion.jwt.template.file",
+    "sasl.client.callback.handler.class",
+    "sasl.login.callback.handler.class",
+    "enable.sasl.oauthbearer.unsecure.jwt",
+    "https.ca.location",
+    "security.providers",
+    "metric.reporters",
+    "interceptor.classes",
+    "socket_factory",
+    "debug",
+    "log_cb",
+]
+
+
+@pytest.mark.parametrize("name", DANGEROUS)
+def test_settings_of_a_client_that_could_do_harm_do_not_exist(name: str) -> None:
+    """A provider block takes what its schema names, and the clients get what the mapping names:
+    no plug-in, command, foreign file or unverified TLS gets through."""
+    assert name not in CONFIG.attributes
+    assert not any(name in item.aliases for item in CONFIG.attributes.values())
+    everything = read(**ENDPOINT, ca_cert=None, client_key_passphrase=SecretRef("env", "PW"))
+    assert name not in native_config(everything) and name not in pure_config(everything)
+
+
+def test_an_unknown_setting_is_refused_at_its_line() -> None:
+    """Nothing is passed on because somebody wrote it down."""
+    text = 'provider "kafka" {\n  bootstrap_servers = ["b:1"]\n  sasl_jaas_config = "x"\n}\n'
+    (found,) = desired(text).diagnostics
+    assert found.range is not None and found.range.line == 3
+    assert "sasl_jaas_config" in found.summary
+
+
+def test_all_faults_are_said_at_once() -> None:
+    """Nobody wants to meet them one by one."""
+    with pytest.raises(ConfigurationError) as caught:
+        read(bootstrap_servers=[], skip_tls_verify=True, operation_timeout=-1)
+    assert len(caught.value.diagnostics) == 3
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (30, 30.0),
+        ("30s", 30.0),
+        ("500ms", 0.5),
+        ("2m", 120.0),
+        ("1.5", 1.5),
+        (0, None),
+        ("-1", None),
+        ("0s", None),
+        ("0.1ms", None),
+        ("1ms", 0.001),
+        ("2h", None),
+        (999999999, None),
+        (True, None),
+        (None, None),
+        ("nan", None),
+    ],
+)
+def test_durations(written: Any, expected: float | None) -> None:
+    """A timeout of zero or less has no meaning on the wire and is never sent."""
+    assert seconds(written) == expected
+
+
+def test_the_principal_is_derived_from_a_login_and_nothing_else() -> None:
+    """A certificate's principal depends on rules that only the broker knows."""
+    assert read(**LOGIN).principal == "User:ci"
+    assert read(tls_enabled=True).principal is None
+    assert read(tls_enabled=True, principal="User:CN=ci").principal == "User:CN=ci"
+
+
+def test_both_clients_get_the_same_connection() -> None:
+    """One mapping: what one client uses, the other uses too."""
+    settings = read(**LOGIN, tls_enabled=False, sasl_mechanism="scram-sha512")
+    native, pure = native_config(settings), pure_config(settings)
+    assert native["bootstrap.servers"].split(",") == pure["bootstrap_servers"]
+    assert native["security.protocol"] == pure["security_protocol"] == "SASL_PLAINTEXT"
+    assert native["sasl.mechanism"] == pure["sasl_mechanism"] == "SCRAM-SHA-512"
+    assert native["sasl.password"] == pure["sasl_plain_password"] == "hunter2"
+
+
+def test_secrets_are_not_in_the_settings_text() -> None:
+    """Printing settings by accident shows no password."""
+    assert "hunter2" not in repr(read(**LOGIN))
+
+
+def test_a_missing_certificate_is_named() -> None:
+    """The file that is not there is in the message."""
+    with pytest.raises(KafkaformError, match="no-such-ca.pem"):
+        pure_config(read(ca_cert="no-such-ca.pem"))
+
+
+def test_pem_text_that_holds_no_certificate_is_refused() -> None:
+    """Broken certificates are a fault of the settings, not a traceback."""
+    with pytest.raises(ConfigurationError, match="does not contain a certificate"):
+        pure_config(read(ca_cert="-----BEGIN nonsense"))
+
+
+def test_every_setting_is_documented_and_secrets_are_marked() -> None:
+    """Passwords are secret references; the reference docs come from this schema."""
+    assert all(item.doc for item in CONFIG.attributes.values())
+    secret = {name for name, item in CONFIG.attributes.items() if item.secret}
+    refused = {"sasl_aws_secret_key", "sasl_aws_token"}
+    assert secret == {"sasl_password", "client_key_passphrase", *refused}

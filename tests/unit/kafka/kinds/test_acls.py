@@ -1,0 +1,269 @@
+"""`kafka_acl`: its identity, its rules and its requests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kafkaform.core.change import Action, Change, Evidence
+from kafkaform.core.diagnostics import Diagnostics, Severity
+from kafkaform.core.resource import Identity
+from kafkaform.core.value import FrozenMap
+from kafkaform_kafka.kinds.acl import resource_type as acls
+from kafkaform_kafka.kinds.acl.filter import fits
+from kafkaform_kafka.kinds.acl.readings import already, listing
+from kafkaform_kafka.kinds.acl.resource_type import Acl
+from kafkaform_kafka.kinds.request_order import CREATE_ACLS
+
+from ....kit.kafka.changes import FACTS, facts
+
+READ = Acl("User:ci", "*", "Read", "Allow", "Topic", "orders", "Literal")
+KEY = "User:ci|*|Read|Allow|Topic|orders|Literal"
+
+
+def change(acl: Acl, action: Action = Action.CREATE) -> Change:
+    """A create or a delete of this rule."""
+    made = action is Action.CREATE
+    return Change(
+        Identity("kafka", acls.KIND, acl.key),
+        "kafka_acl.x",
+        action,
+        before=None if made else acl.attributes,
+        after=acl.attributes if made else None,
+    )
+
+
+def check(**fields: str) -> Diagnostics:
+    return acls.TYPE.check(change(replace(READ, **fields)), FACTS)
+
+
+def faults(**fields: str) -> list[str]:
+    return [d.summary for d in check(**fields) if d.severity is Severity.ERROR]
+
+
+def test_all_seven_fields_are_the_identity() -> None:
+    """A key names one rule, and the import id is the key."""
+    assert acls.TYPE.key(READ.attributes) == KEY
+    assert acls.TYPE.import_key(KEY) == KEY
+    assert acls.acl_of_key(KEY) == READ == acls.acl_of(READ.attributes)
+    other = {replace(READ, **{name: "x"}).key for name in Acl.__slots__}
+    assert len({KEY, *other}) == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("User:ci|*|Read", "acl_principal|acl_host"),
+        (KEY.replace("Read", "read"), '"read" is none of'),
+        (KEY.replace("Topic", "Topics"), '"Topics" is none of'),
+        (KEY.replace("Literal", "Any"), '"Any" is none of'),
+        (KEY.replace("Allow", "13"), '"13" is none of'),
+    ],
+)
+def test_an_import_id_that_is_no_rule_is_refused(text: str, why: str) -> None:
+    """It says what was expected."""
+    with pytest.raises(ValueError, match="none of|import id") as caught:
+        acls.TYPE.import_key(text)
+    assert why in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", acls.RESOURCE_TYPES)
+def test_every_operation_of_a_resource_is_accepted(kind: str) -> None:
+    """And All, and no operation that Kafka never asks of it."""
+    name = {"Cluster": acls.CLUSTER, "User": "User:x"}.get(kind, "x")
+    good = {
+        operation
+        for operation in acls.OPERATIONS
+        if not faults(resource_type=kind, resource_name=name, operation=operation)
+    }
+    assert good == {"All", *acls.SUPPORTED[kind]}
+
+
+@pytest.mark.parametrize(
+    ("fields", "why", "advice"),
+    [
+        ({"resource_name": ""}, "resource_name is empty", "*"),
+        ({"resource_type": "Cluster", "operation": "Alter"}, "kafka-cluster", "kafka-cluster"),
+        (
+            {
+                "resource_type": "Cluster",
+                "resource_name": "kafka-cluster",
+                "operation": "Alter",
+                "pattern_type": "Prefixed",
+            },
+            "no prefix",
+            "Literal",
+        ),
+        ({"operation": "ClusterAction"}, "means nothing on Topic", "DescribeConfigs"),
+        ({"principal": "ci"}, "not a principal", "write User:ci"),
+        ({"principal": ":ci"}, "not a principal", "write User:ci"),
+        ({"principal": "User:"}, "not a principal", "write User:NAME, or User:*"),
+        ({"host": "build.example"}, "not an IP address", "one address"),
+        ({"host": "10.0.0.0/8"}, "not an IP address", "one address"),
+        ({"host": ""}, "not an IP address", "one address"),
+        ({"host": "::1"}, "spells the address ::1 as 0:0:0:0:0:0:0:1", "0:0:0:0:0:0:0:1"),
+        ({"host": "::ffff:10.1.2.3"}, "as 10.1.2.3", "10.1.2.3"),
+        ({"host": "0.0.0.0"}, "no client connects from 0.0.0.0", "* for everywhere"),
+        ({"host": "::"}, "no client connects from ::", "* for everywhere"),
+        (
+            {"resource_name": "shop.*"},
+            'no topic matches "shop.*"',
+            '"shop." with the pat',
+        ),
+        ({"resource_name": "shop.*", "pattern_type": "Prefixed"}, "no topic matches", '"shop." wi'),
+        (
+            {"resource_name": "*", "pattern_type": "Prefixed"},
+            "no topic matches",
+            '"*" with',
+        ),
+        ({"resource_name": "shop orders"}, "no topic matches", "letters, digits"),
+        (
+            {"resource_name": "a/", "pattern_type": "Prefixed"},
+            "no topic matches",
+            "letters, digits",
+        ),
+        ({"resource_name": ".."}, "no topic matches", "letter or digit"),
+        ({"resource_name": "a" * 250}, "no topic matches", "shorter"),
+        (
+            {"resource_type": "User", "operation": "CreateTokens", "resource_name": "x"},
+            "no user matches",
+            "write User:x",
+        ),
+    ],
+)
+def test_what_could_never_match_is_refused(fields: dict[str, str], why: str, advice: str) -> None:
+    """With the reason and the way out."""
+    found = [d for d in check(**fields) if d.severity is Severity.ERROR]
+    assert any(why in d.summary and advice in d.advice for d in found), found
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"principal": "User:*"},
+        {"principal": "User:CN=ci,O=Example: Berlin"},
+        {"principal": "Group:ops"},
+        {"resource_name": "*"},
+        {"host": "10.1.2.3"},
+        {"host": "2001:db8:0:0:0:0:0:1"},
+        {"pattern_type": "Prefixed"},
+        {"pattern_type": "Prefixed", "resource_name": ".."},
+        {"resource_type": "Group", "resource_name": "shop orders/1"},
+        {"permission": "Deny"},
+        {"resource_type": "User", "operation": "CreateTokens", "resource_name": "User:x"},
+        {"resource_type": "TransactionalID", "operation": "TwoPhaseCommit"},
+    ],
+)
+def test_what_kafka_understands_passes(fields: dict[str, str]) -> None:
+    """Without a fault and without a warning."""
+    assert check(**fields) == ()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"principal": "user:ci"},
+        {"principal": "User:ci*"},
+        {"resource_type": "Group", "pattern_type": "Prefixed", "resource_name": "*"},
+        {"resource_type": "Group", "resource_name": "shop.*"},
+        {"resource_type": "TransactionalID", "operation": "Write", "resource_name": "shop.*"},
+    ],
+)
+def test_what_is_rarely_meant_is_a_warning(fields: dict[str, str]) -> None:
+    """It can be made all the same."""
+    (found,) = check(**fields)
+    assert found.severity is Severity.WARNING
+
+
+def test_a_rule_that_is_there_may_go_whatever_it_says() -> None:
+    """Only new rules are judged."""
+    odd = replace(READ, principal="ci", host="::1")
+    assert acls.TYPE.check(change(odd, Action.DELETE), FACTS) == ()
+
+
+def test_one_step_with_the_seven_fields() -> None:
+    """Create and delete carry the rule and say what their dry run can prove."""
+    for action, api in ((Action.CREATE, "CreateAcls"), (Action.DELETE, "DeleteAcls")):
+        (step,) = acls.TYPE.steps(change(READ, action), FACTS)
+        assert (step.request.name, step.payload) == (api, READ.attributes)
+        assert step.evidence is Evidence.LOCAL
+        assert step.group == "Topic|orders|Literal"
+
+
+@pytest.mark.parametrize("action", [Action.UPDATE, Action.ADOPT, Action.FORGET, Action.NOOP])
+def test_nothing_else_sends_anything(action: Action) -> None:
+    """Owners and labels are bookkeeping."""
+    assert acls.TYPE.steps(replace(change(READ), action=action), FACTS) == ()
+
+
+def test_denials_are_lifted_last_and_behind_a_gate() -> None:
+    """Deletes of ALLOW come first; those of DENY wait for all of them."""
+    (allow,) = acls.TYPE.steps(change(READ, Action.DELETE), FACTS)
+    (deny,) = acls.TYPE.steps(change(replace(READ, permission="Deny"), Action.DELETE), FACTS)
+    assert allow.request.phase < deny.request.phase
+    assert deny.request.gated and not allow.request.gated
+    assert allow.request.ahead is deny.request.ahead is None
+
+
+def test_the_literal_order_only_marks_deletes() -> None:
+    """Whether a delete goes ahead is decided where the whole plan is known."""
+    first = facts(acl_order="delete_first")
+    (delete,) = acls.TYPE.steps(change(READ, Action.DELETE), first)
+    (create,) = acls.TYPE.steps(change(READ), first)
+    assert (delete.request.ahead, delete.request.part) == (55, 2)
+    assert create.request == CREATE_ACLS
+    assert create.request.phase > 56
+
+
+# ── listings and filters ────────────────────────────────────────────────────────────────
+
+
+def test_a_rule_that_is_too_new_is_shown_and_never_named() -> None:
+    """Its operation is a number: no block, no import id and no delete can name it."""
+    new = replace(READ, operation="16")
+    (item,) = listing("kafka", "full", [new]).items  # type: ignore[arg-type]
+    assert item.details["unmanageable"]
+    assert not acls.is_known(new)
+    with pytest.raises(ValueError, match="none of"):
+        acls.TYPE.import_key(item.identity.key)
+
+
+def test_what_a_fresh_look_refuses() -> None:
+    """A create of what is there, a delete of what is not."""
+    assert already("CreateAcls", KEY, False) is already("DeleteAcls", KEY, True) is None
+    for api, there in (("CreateAcls", True), ("DeleteAcls", False)):
+        fault = already(api, KEY, there)
+        assert fault and KEY in fault.message
+
+
+PREFIX = replace(READ, resource_name="ord", pattern_type="Prefixed")
+WILD = replace(READ, resource_name="*")
+OTHER = replace(READ, resource_name="carts", principal="User:shop")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ({}, [READ, PREFIX, WILD, OTHER]),
+        ({"acl_principal": "User:ci"}, [READ, PREFIX, WILD]),
+        ({"resource_name": "orders"}, [READ]),
+        ({"resource_name": "ord"}, [PREFIX]),
+        ({"resource_name": "orders", "resource_pattern_type_filter": "Any"}, [READ]),
+        (
+            {"resource_name": "orders", "resource_pattern_type_filter": "Match"},
+            [READ, PREFIX, WILD],
+        ),
+        ({"resource_name": "orders", "resource_pattern_type_filter": "Prefixed"}, []),
+        ({"resource_pattern_type_filter": "Prefixed"}, [PREFIX]),
+        ({"resource_pattern_type_filter": "Match"}, [READ, PREFIX, WILD, OTHER]),
+        ({"acl_operation": "Write"}, []),
+        ({"acl_permission_type": "Allow", "acl_host": "*", "resource_type": "Group"}, []),
+    ],
+)
+def test_filters_are_kafkas(arguments: dict[str, Any], found: list[Acl]) -> None:
+    """Any is both pattern types, Match every pattern that covers the name (KIP-290)."""
+    given = FrozenMap({**dict.fromkeys(acls.NAMES), **arguments})
+    assert [acl for acl in (READ, PREFIX, WILD, OTHER) if fits(acl, given)] == found

@@ -1,0 +1,133 @@
+"""What a change of replicas asks of the cluster, and what is said about it beforehand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafkaform.core.change import Action, Change, Evidence, Repeat
+from kafkaform.core.diagnostics import Severity
+from kafkaform.core.resource import Observed
+from kafkaform_kafka.kinds import request_order
+from kafkaform_kafka.kinds.topic import resource_type as topics
+from kafkaform_kafka.protocol.sizes import parse_size, size_text
+from kafkaform_kafka.session import KafkaSession
+
+from ....kit.kafka.changes import FACTS, change, facts, topic
+from ....kit.kafka.logins import Login
+from ....kit.kafka.sessions import apply, eventually, grant, new, read
+
+
+def moving(before: Any, after: Any, *, config: dict[str, str] | None = None) -> Change:
+    """An update from one assignment to another."""
+    old = topic(
+        partitions=len(before), replication_factor=len(before[0]), replica_assignment=before
+    )
+    wished = {"replication_factor": len(after[0]), "replica_assignment": after}
+    new_one = topic(partitions=len(after), **wished, config=config or {})
+    return change(Action.UPDATE, old, new_one)
+
+
+def said(item: Change) -> str:
+    found = topics.TYPE.check(item, FACTS)
+    assert all(d.severity is Severity.WARNING for d in found), found
+    return "\n".join(d.summary for d in found)
+
+
+def test_only_the_partitions_that_change_are_sent() -> None:
+    """The step may never be repeated blindly, is checked here, and says where it goes."""
+    [step] = topics.TYPE.steps(moving([[1], [2]], [[1], [2, 3]]), FACTS) or [None]
+    assert step is not None and step.request == request_order.MOVE_REPLICAS
+    assert (step.repeat, step.evidence, step.weight) == (Repeat.NEVER, Evidence.LOCAL, 1)
+    assert step.payload["replicas"] == {"1": (2, 3)} and step.owes is None
+
+
+def test_growth_comes_first_as_wide_as_the_topic_is() -> None:
+    """The move waits for the step that adds the partitions, and moves those too."""
+    growth, move = topics.TYPE.steps(moving([[1]], [[1, 2], [2, 3]]), FACTS)
+    assert growth.payload["assignment"] == ((2,),) and growth.paths == (("partitions",),)
+    assert move.after == (growth.id,)
+    assert move.payload["replicas"] == {"0": (1, 2), "1": (2, 3)}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "brokers"),
+    [
+        ([[1]], [[1, 2]], (1, 2)),
+        ([[1, 2]], [[1]], None),
+        ([[1, 2]], [[2, 1]], None),
+        ([[1], [3]], [[2], [3]], (1, 2)),
+    ],
+)
+def test_only_what_copies_data_is_throttled(before: Any, after: Any, brokers: Any) -> None:
+    """The ticket names the brokers that give and take, and is owed by the step."""
+    [step] = topics.TYPE.steps(moving(before, after), facts(reassignment_throttle=1000))
+    if brokers is None:
+        assert step.owes is None and "throttle" not in step.payload
+    else:
+        listed = ",".join(map(str, brokers))
+        assert step.owes == step.payload["throttle"] == f"orders/id-1/throttle/1000/{listed}"
+
+
+def test_the_plan_says_what_moves() -> None:
+    """Copies, removals, or nothing but another leader."""
+    assert "3 replicas are copied" in said(moving([[1], [2], [3]], [[1, 2], [2, 3], [3, 1]]))
+    assert "1 replica is copied and 1 removed" in said(moving([[1]], [[2]]))
+    assert "no data is copied" in said(moving([[1, 2]], [[2, 1]]))
+
+
+def test_replicas_on_a_broker_that_is_gone_are_named() -> None:
+    """Whether they stay or leave."""
+    assert "broker 9 of this topic is not live; all replicas leave 9" in said(
+        moving([[1, 9]], [[1]])
+    )
+    assert "replicas stay on 9" in said(moving([[1, 9]], [[1, 9, 2]]))
+
+
+def test_producers_that_would_be_refused_are_named() -> None:
+    """min.insync.replicas counts at once, the replicas only when the move has ended."""
+    higher = {"min.insync.replicas": "2"}
+    assert "until then producers" in said(moving([[1]], [[1, 2]], config=higher))
+    assert "until then" not in said(moving([[1, 2]], [[1, 2, 3]], config=higher))
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        (1000, 1000),
+        ("50MiB", 50 * 1024**2),
+        ("1.5 GB", 1_500_000_000),
+        ("300KiB/s", 300 * 1024),
+        ("0", None),
+        ("fast", None),
+        (True, None),
+    ],
+)
+def test_sizes_are_read(text: Any, size: int | None) -> None:
+    """Binary and decimal units; what is none is none."""
+    assert parse_size(text) == size
+
+
+def test_sizes_are_written() -> None:
+    """In the decimal unit that leaves the fewest digits."""
+    assert [size_text(n) for n in (0, 999, 1000, 1_240_000_000)] == [
+        "0 B",
+        "999 B",
+        "1.0 kB",
+        "1.2 GB",
+    ]
+
+
+def test_without_the_right_it_is_said_that_moves_are_unknown(
+    broker: Any, admin: KafkaSession, ci: KafkaSession, stranger: Login, prefix: str
+) -> None:
+    """The list of moves needs Describe on Cluster; nobody guesses."""
+    apply(admin, new(prefix))
+    revoke = grant(broker, stranger, "Topic", prefix, "DESCRIBE", "DESCRIBE_CONFIGS")
+    try:
+        seen = eventually(lambda: read(ci, prefix), lambda r: isinstance(r, Observed))
+        assert isinstance(seen, Observed) and seen.moving is None
+        assert str(seen.details["moves"]).startswith("unknown: ")
+    finally:
+        revoke()

@@ -1,0 +1,137 @@
+"""What Kafka would refuse is said before anything is sent, with advice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kafkaform_kafka.protocol import broker_rules
+from kafkaform_kafka.protocol.config_keys import TOPIC_KEYS
+
+from ....kit.kafka.changes import FACTS
+
+NAMES = [
+    ("orders", ""),
+    ("a.b_c-D9", ""),
+    ("x" * 249, ""),
+    ("x" * 250, "250 characters"),
+    ("", "cannot be a topic name"),
+    (".", "cannot be a topic name"),
+    ("..", "cannot be a topic name"),
+    ("...", ""),
+    ("a b", "does not allow: ' '"),
+    ("bestätigt", "does not allow: 'ä'"),
+    ("a\nb", "does not allow: '\\n'"),
+    ("a/b:c", "does not allow: '/:'"),
+]
+COUNTS = [
+    (3, 3, ""),
+    (None, None, ""),
+    (0, 1, "at least 1"),
+    (-1, 1, "at least 1"),
+    (1, 0, "must be 1 to"),
+    (1, 4, "the cluster has 3 live brokers"),
+    (1, 40_000, "must be 1 to 32767"),
+]
+ASSIGNMENTS = [
+    (((1, 2), (2, 3)), ""),
+    ((), "is empty"),
+    (((1,), ()), "partition 1 has no replicas"),
+    (((1, 2), (3,)), "partition 1 has 1 replicas, partition 0 has 2"),
+    (((1, 1),), "names a broker twice"),
+    (((1, 9),), "not live: 9"),
+]
+CONFIGS = [
+    ({"retention.ms": "-1"}, ""),
+    ({"retention.ms": "-2"}, "out of range"),
+    ({"retention.ms": "7d"}, "must be a whole number"),
+    ({"retention.ms": "9223372036854775808"}, "out of range"),
+    ({"retention.ms": None}, ""),
+    ({"retention.m": "1"}, "not a topic config"),
+    ({"segment.bytes": "1000"}, "out of range"),
+    ({"segment.bytes": "2147483648"}, "out of range"),
+    ({"compression.gzip.level": "-1"}, ""),
+    ({"compression.gzip.level": "0"}, "out of range"),
+    ({"compression.gzip.level": "10"}, "out of range"),
+    ({"compression.zstd.level": "-131072"}, ""),
+    ({"compression.type": "lz5"}, "'lz5' is not possible"),
+    ({"cleanup.policy": "compact,delete"}, ""),
+    ({"cleanup.policy": ""}, ""),
+    ({"cleanup.policy": "compact,none"}, "'none' is not possible"),
+    ({"min.cleanable.dirty.ratio": "1.1"}, "out of range"),
+    ({"min.cleanable.dirty.ratio": "0.5"}, ""),
+    ({"min.cleanable.dirty.ratio": "x"}, "must be a number"),
+    ({"preallocate": "yes"}, "must be true or false"),
+    ({"local.retention.ms": "-2"}, ""),
+    ({"message.format.version": "2.8"}, "not a topic config"),
+    ({"leader.replication.throttled.replicas": "0:" + "1" * 40_000}, "32767 characters"),
+]
+
+
+def _agrees(found: list[tuple[str, str]], expected: str) -> bool:
+    if not expected:
+        return not found
+    return any(expected in text and advice for text, advice in found)
+
+
+@pytest.mark.parametrize(("name", "expected"), NAMES)
+def test_topic_names(name: str, expected: str) -> None:
+    """A name that Kafka refuses is refused with what is wrong in it."""
+    assert _agrees(list(broker_rules.name_faults(name)), expected)
+
+
+@pytest.mark.parametrize(("partitions", "replicas", "expected"), COUNTS)
+def test_counts(partitions: int | None, replicas: int | None, expected: str) -> None:
+    """Counts are checked against Kafka's limits and the live brokers."""
+    assert _agrees(list(broker_rules.count_faults(partitions, replicas, FACTS)), expected)
+
+
+@pytest.mark.parametrize(("assignment", "expected"), ASSIGNMENTS)
+def test_assignments(assignment: tuple[tuple[int, ...], ...], expected: str) -> None:
+    """Every partition has as many replicas, each on another live broker."""
+    assert _agrees(list(broker_rules.assignment_faults(assignment, FACTS)), expected)
+
+
+@pytest.mark.parametrize(("config", "expected"), CONFIGS)
+def test_configs(config: dict[str, Any], expected: str) -> None:
+    """A key that no topic has, or a value that no broker takes, is refused with the range."""
+    assert _agrees(list(broker_rules.config_faults(config)), expected)
+
+
+def test_a_mistyped_config_gets_a_suggestion() -> None:
+    """The nearest real key is proposed."""
+    ((_, advice),) = broker_rules.config_faults({"retension.ms": "1"})
+    assert advice == 'Did you mean "retention.ms"?'
+
+
+def test_a_config_that_newer_brokers_lost_says_what_replaced_it() -> None:
+    """A key that Kafka 4 removed is explained, not just unknown."""
+    ((_, advice),) = broker_rules.config_faults({"message.timestamp.difference.max.ms": "1"})
+    assert "message.timestamp.before.max.ms" in advice
+
+
+def test_the_table_of_configs_is_complete_and_accepts_its_own_defaults() -> None:
+    """Kafka 4.3 has 33 public topic configs, and each default is a legal value."""
+    assert len(TOPIC_KEYS) == 33
+    defaults = {name: key.default for name, key in TOPIC_KEYS.items()}
+    assert list(broker_rules.config_faults(defaults)) == []
+
+
+def test_a_topic_larger_than_one_metadata_batch_is_refused() -> None:
+    """10,000 records is the most that the controller commits at once."""
+    assert list(broker_rules.size_faults(9_999, 0)) == []
+    assert list(broker_rules.size_faults(10_000, 0))
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__mine"])
+def test_internal_topics(name: str) -> None:
+    """Kafka's own topics, and everything that looks like them, are out of bounds."""
+    assert broker_rules.is_internal(name)
+    assert list(broker_rules.internal_faults(name, "deleted"))
+
+
+def test_more_required_replicas_than_there_are_is_worth_a_warning() -> None:
+    """min.insync.replicas above the replication factor would refuse all producers."""
+    assert list(broker_rules.config_warnings({"min.insync.replicas": "3"}, 2))
+    assert not list(broker_rules.config_warnings({"min.insync.replicas": "2"}, 2))

@@ -1,0 +1,207 @@
+"""Functions: one table of results, one of refusals."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import runpy
+from pathlib import Path
+from typing import Any
+from uuid import NAMESPACE_DNS, uuid5
+
+import pytest
+
+from kafkaform.language.expressions.special_forms import FORMS
+from kafkaform.language.functions import function_table
+from kafkaform.language.values.faults import EvalError, LimitError
+
+from .example import evaluate, plain
+
+_DATE = "Sat, 31 Jan 26 o'clock 3PM"
+RESULTS: list[tuple[str, Any]] = [
+    ('retention("7d")', 604_800_000),
+    ('retention("1d12h")', 129_600_000),
+    ('retention("unlimited")', -1),
+    ('bytes("1GiB")', 1_073_741_824),
+    ('bytes("1.5 MB")', 1_500_000),
+    ('length("日本")', 2),
+    ("length({ a = 1 })", 1),
+    ("merge({ a = 1 }, null, { a = 2, b = 3 })", {"a": 2, "b": 3}),
+    ('lookup({ a = "x" }, "b", "y")', "y"),
+    ("concat([1], [2, 3])", (1, 2, 3)),
+    ("flatten([[1, [2]], 3])", (1, 2, 3)),
+    ("keys({ b = 1, a = 2 })", ("a", "b")),
+    ("values({ b = 1, a = 2 })", (2, 1)),
+    ("contains([1, 2], 2)", True),
+    ('contains(["1"], 1)', False),
+    ('distinct(["b", "a", "b"])', ("b", "a")),
+    ('toset(["b", "a", "b"])', ("a", "b")),
+    ('tolist([1, "a"])', ("1", "a")),
+    ('tonumber("1e3")', 1000),
+    ("tostring(1.50)", "1.5"),
+    ('tobool("true")', True),
+    ('coalesce(null, "", "x")', "x"),
+    ('compact(["a", "", null])', ("a",)),
+    ('format("%-5s|%05d|%q|%.2f|%v", "a", 42, "x", 3.14159, [1])', 'a    |00042|"x"|3.14|[1]'),
+    ('formatlist("%s-%d", ["a", "b"], 1)', ("a-1", "b-1")),
+    ('join(",", ["a", "b"])', "a,b"),
+    ('split(",", "a,b")', ("a", "b")),
+    ('replace("a.b.c", ".", "-")', "a-b-c"),
+    ('replace("topic-12", "/[0-9]+/", "<$0>")', "topic-<12>"),
+    ('title("hello world")', "Hello World"),
+    ('substr("hello", -3, 2)', "ll"),
+    ('trim("--a--", "-")', "a"),
+    ('trimprefix("kafka_x", "kafka_")', "x"),
+    ('indent(2, "a\\nb")', "a\n  b"),
+    ('jsonencode({ b = "<x>", a = 1 })', '{"a":1,"b":"\\u003cx\\u003e"}'),
+    ('jsondecode("{\\"a\\": [1, 2.5]}").a[0]', 1),
+    ('zipmap(["a", "b"], [1, 2])', {"a": 1, "b": 2}),
+    ("one([])", None),
+    ("element([1, 2, 3], 4)", 2),
+    ('sort(["b", "a"])', ("a", "b")),
+    ("range(3)", (0, 1, 2)),
+    ("range(5, 1, -2)", (5, 3)),
+    ("min(3, 1.5, 2)", 1.5),
+    ("sum([1, 2, 3.5])", 6.5),
+    ("ceil(1.2)", 2),
+    ("floor(-1.2)", -2),
+    ("setunion([1], [2, 1])", (1, 2)),
+    ("setintersection([1, 2], [2, 3])", (2,)),
+    ("setsubtract([1, 2], [2])", (1,)),
+    ('setproduct(["a", "b"], [1, 2])', (("a", 1), ("a", 2), ("b", 1), ("b", 2))),
+    ("alltrue([true, false])", False),
+    ("anytrue([true, false])", True),
+    ("chunklist([1, 2, 3], 2)", ((1, 2), (3,))),
+    ("slice([1, 2, 3], 1, 3)", (2, 3)),
+    ("reverse([1, 2])", (2, 1)),
+    ('regex("(?P<env>[a-z]+)-(?P<n>[0-9]+)", "prod-7")', {"env": "prod", "n": "7"}),
+    ('regexall("[a-z]", "a1b")', ("a", "b")),
+    ('base64decode(base64encode("日"))', "日"),
+    ('sha256("")', "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+    ('csvdecode("a,b\\n1,2\\n")', ({"a": "1", "b": "2"},)),
+    ('parseint("ff", 16)', 255),
+    ("pow(2, 10)", 1024),
+    ('transpose({ a = ["x"], b = ["x"] })', {"x": ("a", "b")}),
+    ('urlencode("a b&c")', "a+b%26c"),
+    ('bytes("2TiB")', 2 * 1024**4),
+    ('bytes("1kB 24B")', 1_024),
+    ('basename("a/b.txt")', "b.txt"),
+    ('basename("a/b/")', "b"),
+    ('dirname("a/b/../c.txt")', "a"),
+    ('dirname("c.txt")', "."),
+    ("setsymmetricdifference([1, 2], [2, 3])", (1, 3)),
+    ('textencodebase64("ü", "UTF-16LE")', "/AA="),
+    ('textdecodebase64("/A==", "ISO-8859-1")', "ü"),
+    ('base64sha256("")', "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="),
+    ('uuidv5("dns", "kafka.example")', str(uuid5(NAMESPACE_DNS, "kafka.example"))),
+    ("formatdate(\"EEE, D MMM YY 'o''clock' HAA\", \"2026-01-31T15:04:05Z\")", _DATE),
+    ('formatdate("ZZZZZ", "2026-01-31T15:04:05-03:30")', "-03:30"),
+    ('timeadd("2026-01-31T23:59:59.5+01:00", "500ms")', "2026-02-01T00:00:00+01:00"),
+    ('timeadd("2026-03-01T00:00:00Z", "-1h30m")', "2026-02-28T22:30:00Z"),
+    ('timecmp("2026-01-01T00:00:00.1Z", "2026-01-01T01:00:00.09+01:00")', 1),
+    ('cidrhost("10.0.0.0/8", -2)', "10.255.255.254"),
+    ('cidrhost("2001:db8::/64", 16)', "2001:db8::10"),
+    ('cidrsubnet("fe80::/48", 16, 6)', "fe80:0:0:6::/64"),
+    ('cidrsubnets("10.0.0.0/21", 3, 7, 3)', ("10.0.0.0/24", "10.0.1.0/28", "10.0.2.0/24")),
+    ('cidrcontains("10.0.0.0/8", "10.1.0.0/16")', True),
+    ('cidrcontains("10.1.0.0/16", "10.0.0.0/8")', False),
+    ("assumelistlength([1, 2], 1, 2)", (1, 2)),
+    ('templatestring("%%{ for x in xs }<$${x}>%%{ endfor }", { xs = [1, 2] })', "<1><2>"),
+    ('templatestring("$${xs}", { xs = [1, 2] })', (1, 2)),
+    ('yamldecode("a: [1, x, yes, ~, 0x1f, 1.50]")', {"a": (1, "x", True, None, 31, 1.5)}),
+    ('yamldecode("2026-1-31")', "2026-01-31T00:00:00Z"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), RESULTS)
+def test_results(text: str, expected: Any) -> None:
+    """Each call yields what its documentation in other tools promises."""
+    assert plain(text) == expected
+
+
+REFUSALS = [
+    ('retention("7 days")', "expected an amount and a unit"),
+    ('bytes("1.5B")', "it must be a whole amount"),
+    ("one([1, 2])", "a list with one element or none"),
+    ("element([], 0)", "the list is empty"),
+    ('jsondecode("{")', "the text is not JSON"),
+    ('regex("(", "a")', "this is not a regular expression"),
+    ('regex("a", "b")', "the pattern does not match"),
+    ('format("%d", "x")', "a number is needed"),
+    ('format("%d")', "%d needs argument 1"),
+    ('format("x", 1)', "more arguments than verbs"),
+    ('lookup({}, "a")', "the key is not there"),
+    ("sum([])", "at least one number"),
+    ('secret_env("a b")', "not the name of an environment variable"),
+    ('file("x")', "turned off"),
+    ('fileset(".", "*")', "turned off"),
+    ('retention("1y")', "expected an amount and a unit (ms, s, m, h, d, w)"),
+    ('csvdecode("a,b\\n1,x\\"y\\n")', "a quote or break in line 2"),
+    ('csvdecode("a,b\\n1")', "row 2 has 1 fields instead of 2"),
+    ('formatdate("YYY", "2026-01-31T00:00:00Z")', "YYY is no verb"),
+    ('timecmp("2026-02-30T00:00:00Z", "2026-01-31T00:00:00Z")', "expected a time such as"),
+    ('timeadd("2026-01-31T00:00:00Z", "1d")', "expected amounts and units"),
+    ('timeadd("9999-12-31T00:00:00Z", "24h")', "the year of the result"),
+    ('cidrhost("10.0.0.1", 1)', "expected a range of addresses"),
+    ('cidrhost("10.0.0.0/30", 4)', "the range has only 4 addresses"),
+    ('cidrnetmask("2001:db8::/32")', "only a range of IPv4 addresses"),
+    ('cidrsubnet("10.0.0.0/30", 3, 0)', "the prefix can become 0 to 2 bits longer"),
+    ('cidrsubnets("10.0.0.0/30", 1, 1, 1)', "there is no room left"),
+    ('cidrcontains("10.0.0.0/8", "::1")', "one is IPv4 and the other is IPv6"),
+    ("assumelistlengthmin([1], 2)", "it has 1 elements, fewer than 2"),
+    ("assumemaplengthmax({ a = 1 }, 0)", "it has 1 elements, more than 0"),
+    ('assumeequal("a", "b")', "the value is not the expected one"),
+    ("assumenotnull(null)", "it is null"),
+    ('textencodebase64("a", "idna")', "there is no such character set"),
+    ('textencodebase64("a", "hex_codec")', "there is no such character set"),
+    ('base64gunzip("aGVsbG8=")', "packed by gzip"),
+    ('yamldecode("a: [1")', "the text is not YAML in line 1"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), REFUSALS)
+def test_refusals(text: str, reason: str) -> None:
+    """A refused call names the function and the reason."""
+    with pytest.raises(EvalError) as caught:
+        evaluate(text)
+    assert caught.value.summary == f"{text.partition('(')[0]}() cannot be computed"
+    assert reason in caught.value.detail
+
+
+def _bomb() -> str:
+    """Two megabytes of zeros, packed into two kilobytes."""
+    return base64.b64encode(gzip.compress(bytes(2 * 1024 * 1024))).decode()
+
+
+LIMITED = [
+    "range(1000000)",
+    "setproduct(range(1000), range(1000))",
+    "pow(10, 100000)",
+    f'regex("(a|aa)+$", "{"a" * 60}b")',
+    f'base64gunzip("{_bomb()}")',
+]
+
+
+@pytest.mark.parametrize("text", LIMITED)
+def test_limits(text: str) -> None:
+    """A call that would take too much memory or time is stopped, and `try` does not hide it."""
+    with pytest.raises(LimitError):
+        evaluate(f"try({text}, 1)")
+
+
+def test_every_function_says_how_to_call_it() -> None:
+    """Names are lower case, parameters have names, and one sentence says what it yields."""
+    for name, function in function_table().items():
+        assert name == function.name == name.lower()
+        assert function.usage().startswith(f"{name}(")
+        assert function.doc.endswith(".")
+        assert "\n" not in function.doc
+
+
+def test_the_list_of_functions_is_true() -> None:
+    """docs/functions.md holds exactly what docs/functions.py makes today, each function once."""
+    docs = Path(__file__).resolve().parents[3] / "docs"
+    text = (docs / "functions.md").read_text(encoding="utf-8")
+    assert text == runpy.run_path(str(docs / "functions.py"))["page"](), "run docs/functions.py"
+    for name in (*function_table(), *FORMS):
+        assert text.count(f"| `{name}(") == 1

@@ -1,0 +1,121 @@
+"""Guards against a plan that deletes much more than anybody meant."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kafkaform.core.change import Action, BlockKind
+from kafkaform.core.resource import Absent, Desired
+from kafkaform.plan.model import Mode, Options, Plan
+
+from ...kit.simulated.engine import desired, removed, topic
+from .worlds import live, planned, row, state
+
+
+def deleting(
+    deleted: int, recorded: int, options: Options | None = None, keep: bool = True
+) -> Plan:
+    """A plan that deletes so many of so many recorded topics."""
+    names = [f"t{number:02}" for number in range(recorded)]
+    gone = tuple(removed(f"kafka_topic.{name}", destroy=True) for name in names[:deleted])
+    kept = [topic(name) for name in names[deleted:]]
+    if keep and not kept:
+        kept = [topic("other")]
+    readings = [live(name, id=f"id-{name}") for name in names]
+    if keep and deleted == recorded:
+        readings.append(live("other", id="id-other"))
+    rows = (row(name, id=f"id-{name}") for name in names)
+    return planned(
+        desired(*kept, removed=gone), readings, state(*rows), options=options or Options()
+    )
+
+
+def guarded(plan: Plan) -> int:
+    return sum(1 for c in plan.changes if c.blocked and c.blocked.kind is BlockKind.GUARD)
+
+
+@pytest.mark.parametrize(
+    ("deleted", "recorded", "blocked"),
+    [
+        (9, 9, False),  # fewer than ten, though all
+        (10, 34, False),  # ten, and 29 %
+        (10, 33, True),  # ten, and more than 30 %
+        (12, 40, False),  # exactly 30 %
+        (13, 40, True),
+        (11, 11, True),
+    ],
+)
+def test_ten_and_more_than_thirty_percent(deleted: int, recorded: int, blocked: bool) -> None:
+    """Both limits must be passed; then every deletion of the plan is blocked."""
+    plan = deleting(deleted, recorded)
+    assert guarded(plan) == (deleted if blocked else 0)
+    assert bool(list(plan.blocked(stopping=True))) is blocked
+
+
+def test_the_share_is_of_the_kind_in_the_provider_instance() -> None:
+    """Many topics of another cluster do not make these deletions few."""
+    names = [f"t{number:02}" for number in range(10)]
+    gone = tuple(removed(f"kafka_topic.{name}", destroy=True) for name in names)
+    rows = [row(name, id=f"id-{name}") for name in names]
+    others = [
+        replace(r, identity=replace(r.identity, kind="kafka_topic_config", key=f"x{n}"))
+        for n, r in enumerate(rows * 9)
+    ]
+    readings = [live(name, id=f"id-{name}") for name in names]
+    plan = planned(
+        desired(topic("z"), removed=gone),
+        [*readings, live("z", id="z"), *(Absent(o.identity) for o in others)],
+        state(*rows, *others),
+    )
+    assert guarded(plan) == 10
+
+
+@pytest.mark.parametrize(("allowed", "blocked"), [(12, False), (11, True), (0, True)])
+def test_max_deletes_replaces_the_built_in_guard(allowed: int, blocked: bool) -> None:
+    """--max-deletes N is the only number that counts, small plans included."""
+    assert guarded(deleting(12, 12, Options(max_deletes=allowed))) == (12 if blocked else 0)
+
+
+def test_max_deletes_zero_stops_a_single_delete() -> None:
+    """A pipeline that never deletes says --max-deletes 0."""
+    assert guarded(deleting(1, 5, Options(max_deletes=0))) == 1
+
+
+def test_protected_rows_do_not_count() -> None:
+    """What is not deleted anyway does not trip the guard."""
+    names = [f"t{number:02}" for number in range(12)]
+    rows = [row(name, id=f"id-{name}") for name in names]
+    readings = [live(name, id=f"id-{name}") for name in names]
+    plan = planned(desired(topic("z")), [*readings, live("z", id="z")], state(*rows))
+    assert guarded(plan) == 0
+    assert all(c.blocked for c in plan.changes)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        desired(),
+        desired(removed=(removed("kafka_topic.a", destroy=True),)),
+        desired(removed=(removed("kafka_topic.a"),)),
+    ],
+)
+def test_an_empty_configuration_never_deletes_or_forgets(said: Desired) -> None:
+    """A wrong --chdir or an empty variable must not be taken at its word."""
+    plan = planned(said, [live()], state(row(protected="no")), options=Options(max_deletes=99))
+    (change,) = plan.changes
+    assert change.blocked is not None and change.blocked.kind is BlockKind.GUARD
+    assert "kafkaform destroy" in change.blocked.advice
+
+
+def test_an_empty_configuration_without_a_state_is_fine() -> None:
+    """A new folder has nothing to lose."""
+    assert planned(desired(), []).changes == ()
+
+
+def test_destroy_needs_no_number() -> None:
+    """`destroy` names the cluster instead; --max-deletes still counts if it is given."""
+    everything = deleting(0, 15, Options(Mode.DESTROY))
+    assert everything.count(Action.DELETE) == 15
+    assert guarded(deleting(0, 15, Options(Mode.DESTROY, max_deletes=3))) == 15

@@ -1,0 +1,95 @@
+"""--target and --exclude: a smaller plan that is still in order."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkaform.core.change import Action, Change, Ownership
+from kafkaform.core.errors import UsageError
+from kafkaform.plan.model import Options
+from kafkaform.plan.select import narrow
+
+from ...kit.simulated.engine import desired, identity, topic
+from .worlds import absent, live, planned, row, state
+
+
+def change(name: str, *needs: str, owners: tuple[str, ...] = ()) -> Change:
+    address = name if "." in name else f"kafka_topic.{name}"
+    return Change(
+        identity(name),
+        address,
+        Action.CREATE,
+        row_after=Ownership(owners or (address,)),
+        depends_on=tuple(f"kafka_topic.{need}" for need in needs),
+    )
+
+
+CHAIN = [change("a"), change("b", "a"), change("c", "b"), change("d")]
+
+
+def kept(options: Options, changes: list[Change] = CHAIN) -> list[str]:
+    return [c.identity.key for c in narrow(changes, options)]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (Options(), "abcd"),
+        (Options(target=("kafka_topic.c",)), "abc"),
+        (Options(target=("kafka_topic.a",)), "a"),
+        (Options(target=("kafka_topic.a", "kafka_topic.d")), "ad"),
+        (Options(target=("kafka_topic.*",)), "abcd"),
+        (Options(exclude=("kafka_topic.a",)), "d"),
+        (Options(exclude=("kafka_topic.c",)), "abd"),
+        (Options(target=("kafka_topic.c",), exclude=("kafka_topic.d",)), "abc"),
+        (Options(target=("kafka_topic.c",), exclude=("kafka_topic.b",)), "a"),
+    ],
+)
+def test_targets_pull_needs_and_exclusions_drop_dependents(options: Options, expected: str) -> None:
+    """What is left can be applied in order."""
+    assert "".join(kept(options)) == expected
+
+
+@pytest.mark.parametrize("flag", ["target", "exclude"])
+def test_a_glob_that_names_nothing_is_an_error(flag: str) -> None:
+    """A typing mistake must neither widen nor empty a plan."""
+    with pytest.raises(UsageError, match="kafka_topic.z"):
+        narrow(CHAIN, Options(**{flag: ("kafka_topic.a", "kafka_topic.z")}))
+
+
+def test_every_owner_of_a_shared_object_names_it() -> None:
+    """An object of two blocks is found under either address."""
+    shared = change("a", owners=("kafka_topic.a", "kafka_topic.twin"))
+    assert kept(Options(target=("kafka_topic.twin",)), [shared, change("b")]) == ["a"]
+
+
+def test_a_dependency_on_the_other_owner_still_counts() -> None:
+    """Whoever needs kafka_topic.twin needs the object that it shares."""
+    shared = change("a", owners=("kafka_topic.a", "kafka_topic.twin"))
+    assert kept(Options(target=("kafka_topic.b",)), [shared, change("b", "twin")]) == ["a", "b"]
+
+
+def test_a_dependency_on_a_composite_means_all_its_parts() -> None:
+    """`depends_on = [kafka_access.x["k"]]` waits for every ACL of that instance."""
+    parts = [
+        change('kafka_access.x["k"]/acl["1"]'),
+        change('kafka_access.x["k"]/acl["2"]'),
+        change('kafka_access.x["j"]/acl["1"]'),
+    ]
+    user = Change(
+        identity("u"), "kafka_topic.u", Action.CREATE, depends_on=('kafka_access.x["k"]',)
+    )
+    found = narrow([*parts, user], Options(target=("kafka_topic.u",)))
+    assert [c.address for c in found] == [parts[0].address, parts[1].address, "kafka_topic.u"]
+
+
+def test_a_target_never_counts_what_it_leaves_out() -> None:
+    """Guards, blocks and the approval see the narrowed plan only."""
+    said = desired(topic("a"), topic("b", 3))
+    whole = [absent("a"), live("b", 5)]
+    recorded = state(row("b", 5))
+    plan = planned(said, whole, recorded)
+    assert list(plan.blocked(stopping=True))
+    part = planned(said, whole, recorded, options=Options(target=("kafka_topic.a",)))
+    assert [c.address for c in part.changes] == ["kafka_topic.a"]
+    assert part.approval != plan.approval or part.effective == plan.effective

@@ -1,0 +1,65 @@
+"""How a change was checked: one word for each, the weakest of its requests."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from kafkaform.core.change import Action, Change, Evidence, Verdict
+from kafkaform.core.dataclass import replace
+from kafkaform.plan.model import Plan
+from kafkaform.render.jsonplan import evidence
+from kafkaform.render.lines import change_lines, evidence_text
+from kafkaform.render.validation import checked
+from kafkaform_kafka.kinds.topic import resource_type as topics
+
+from ...kit.kafka.changes import FACTS, change, topic
+
+ONE = "checked locally: AlterPartitionReassignments has no dry run"
+
+
+def moving(config: dict[str, str]) -> Change:
+    """A topic that gets another replica, and configs."""
+    old = topic(partitions=1, replication_factor=1, replica_assignment=[[1]])
+    new = topic(partitions=1, replication_factor=2, replica_assignment=[[1, 2]], config=config)
+    update = change(Action.UPDATE, old, new)
+    return replace(update, steps=topics.TYPE.steps(update, FACTS))
+
+
+def test_a_topic_change_that_moves_replicas_tells_one_evidence() -> None:
+    """Brokers check the configs and not the move: the change as a whole is checked locally, and
+    the request that is the reason is named; plan, dry run and JSON agree."""
+    item = moving({"retention.ms": "1000"})
+    names = [step.request.name for step in item.steps]
+    assert names == ["IncrementalAlterConfigs", "AlterPartitionReassignments"]
+    (line,) = [line.text for line in change_lines(item) if "requests" in line.text]
+    assert line == f"requests: {', '.join(names)} ({ONE})"
+    verdicts = {step.id: Verdict(step.id, step.evidence) for step in item.steps}
+    plan = cast(Plan, cast(Any, SimpleNamespace(effective=(item,))))
+    (row,) = checked(plan, verdicts)
+    assert (row.evidence, row.text, evidence(item)) == (Evidence.LOCAL, ONE, "local")
+
+
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        ([("A", Evidence.REMOTE)], "checked by the broker"),
+        ([("A", Evidence.REMOTE), ("B", Evidence.REMOTE)], "checked by the broker"),
+        ([("A", Evidence.LOCAL), ("B", Evidence.LOCAL)], "checked locally"),
+        (
+            [("A", Evidence.LOCAL), ("B", Evidence.REMOTE), ("A", Evidence.LOCAL)],
+            "checked locally: A has no dry run",
+        ),
+        (
+            [("A", Evidence.NONE), ("B", Evidence.LOCAL)],
+            "cannot be checked beforehand: A has no dry run",
+        ),
+    ],
+)
+def test_the_weakest_request_speaks_for_the_change(
+    found: list[tuple[str, Evidence]], told: str
+) -> None:
+    """It is named only where the others are checked better."""
+    assert evidence_text(found) == told

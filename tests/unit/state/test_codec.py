@@ -1,0 +1,159 @@
+"""State files: equal states are equal bytes, and any other bytes are refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from kafkaform.core.errors import StorageError
+from kafkaform.state.codec import decode, encode
+from kafkaform.state.model import State, new_state
+
+from ...kit.states import SMALL, state_of, states, topic
+
+
+def refit(**changes: Any) -> bytes:
+    """SMALL's file edited by hand by somebody who also knows how to fit the checksum."""
+    members = {**json.loads(encode(SMALL)), **changes}
+    lines = [f"{json.dumps(k)}:{json.dumps(members[k])}" for k in sorted(members)]
+    first, _, *rest = lines
+    body = f"{{\n{first},\n", ",\n".join(rest) + "\n}\n"
+    checksum = hashlib.sha256("".join(body).encode()).hexdigest()
+    return f'{body[0]}"checksum":"{checksum}",\n{body[1]}'.encode()
+
+
+def refused(data: bytes) -> str:
+    with pytest.raises(StorageError) as caught:
+        decode(data, "kafkaform.state.json")
+    assert caught.value.advice
+    return caught.value.message
+
+
+@given(states)
+def test_round_trip(state: State) -> None:
+    """Whatever is saved is read back equal, and saving that again gives the same bytes."""
+    data = encode(state)
+    assert decode(data, "s") == state
+    assert encode(decode(data, "s")) == data
+
+
+def test_order_of_rows_does_not_matter() -> None:
+    """Two states with the same rows are the same bytes, however they came about."""
+    a, b = topic("a"), topic("b")
+    assert encode(state_of(a, b)) == encode(state_of(b, a))
+
+
+def test_one_object_a_line() -> None:
+    """A changed object is one changed line in a diff."""
+    lines = encode(SMALL).decode("ascii").splitlines()
+    assert sum(line.startswith('{"attributes"') for line in lines) == len(SMALL.objects)
+
+
+def test_checksum_can_be_checked_without_kafkaform() -> None:
+    """The checksum is the SHA-256 of the file without the checksum's line."""
+    lines = encode(SMALL).splitlines(keepends=True)
+    [stated] = [line for line in lines if line.startswith(b'"checksum"')]
+    rest = b"".join(line for line in lines if line != stated)
+    assert hashlib.sha256(rest).hexdigest() in stated.decode()
+
+
+def test_every_changed_byte_is_noticed() -> None:
+    """Eight bit flips, a blank and a zero at every position of a file are refused."""
+    data = encode(state_of(topic("a")))
+    for position, byte in enumerate(data):
+        for other in {*(byte ^ (1 << bit) for bit in range(8)), 0x20, 0x00} - {byte}:
+            refused(data[:position] + bytes([other]) + data[position + 1 :])
+
+
+def test_every_lost_and_every_doubled_byte_is_noticed() -> None:
+    """Removing or repeating any one byte is refused."""
+    data = encode(state_of(topic("a")))
+    for position in range(len(data)):
+        refused(data[:position] + data[position + 1 :])
+        refused(data[: position + 1] + data[position:])
+
+
+def test_torn_files_are_refused() -> None:
+    """Every prefix of a file, alone or with a tail of zeros, is refused."""
+    data = encode(state_of(topic("a")))
+    for length in range(len(data)):
+        refused(data[:length])
+        refused(data[:length].ljust(len(data), b"\0"))
+
+
+def test_refusal_names_file_reason_and_way_out() -> None:
+    """A damaged state says which file, what is wrong, and what to do."""
+    with pytest.raises(StorageError) as caught:
+        decode(encode(SMALL)[:-40], "eu/kafkaform.state.json")
+    assert "eu/kafkaform.state.json" in caught.value.message
+    assert "Restore an earlier version" in caught.value.advice
+
+
+def test_newer_format_is_refused_not_rewritten() -> None:
+    """A state of a newer kafkaform says which version wrote it, even if all else differs."""
+    message = refused(b'{"format": 2, "kafkaform_version": "9.1", "new": 1}')
+    assert "9.1" in message
+    assert "format 2" in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"lineage": ""}, "lineage"),
+        ({"serial": -1}, "serial"),
+        ({"serial": True}, "serial"),
+        ({"serial": "3"}, "serial"),
+        ({"providers": {"kafka": 1}}, "providers"),
+        ({"outputs": {"a": 1}}, "outputs"),
+        ({"audit_head": {"seq": 1}}, "audit_head"),
+        ({"objects": {}}, "objects"),
+        ({"format": 0}, "format is 0"),
+        ({"format": 1.5}, "format is 1.5"),
+        ({"more": 1}, "unknown members: more"),
+        ({"outputs": {"a": {"value": 1}}}, "outputs"),
+        ({"outputs": {"a": {"value": [{"$secret": "env:X"}], "sensitive": False}}}, "outputs"),
+    ],
+)
+def test_invariants_of_the_state(changes: dict[str, Any], named: str) -> None:
+    """A hand-made state with a fitting checksum still has to obey the rules, by name."""
+    assert named in refused(refit(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"owners": []}, "owners"),
+        ({"owners": [""]}, "owners"),
+        ({"owners": ["x"]}, "objects[0] (kafka_topic orders)"),
+        ({"owners": ['a.b["\\x"]']}, "owners"),
+        ({"depends_on": ["data.a.b"]}, "depends_on"),
+        ({"origin": 0}, "origin"),
+        ({"origin": -3}, "origin"),
+        ({"protected": "maybe"}, "protected"),
+        ({"attributes": None}, "attributes"),
+        ({"labels": {"a": 1}}, "labels"),
+        ({"incarnation": 7}, "incarnation"),
+        ({"extra": 1}, "objects[0] has unknown members: extra"),
+    ],
+)
+def test_invariants_of_a_row(changes: dict[str, Any], named: str) -> None:
+    """The same for each object."""
+    row = json.loads(encode(SMALL))["objects"][0]
+    assert named in refused(refit(objects=[{**row, **changes}]))
+
+
+def test_one_identity_once() -> None:
+    """An object that is recorded twice is refused."""
+    row = json.loads(encode(SMALL))["objects"][0]
+    assert "twice" in refused(refit(objects=[row, row]))
+
+
+def test_new_state_is_empty() -> None:
+    """A new state has recorded nothing and can be saved."""
+    state = new_state("lineage", "0.1.0")
+    assert decode(encode(state), "s") == state
+    assert not state.objects

@@ -1,0 +1,412 @@
+"""`import --all` on simulated clusters: the file declares what is there, and importing it changes
+nothing."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kafkaform.core.change import Action
+from kafkaform.core.errors import ConfigurationError, KafkaformError, UsageError
+from kafkaform.core.resource import Depth
+from kafkaform.core.value import FrozenMap, SecretRef
+from kafkaform.syntax.format import format
+from kafkaform.syntax.write import NewBlock, write
+from kafkaform.workflow.generated_blocks import filled
+from kafkaform.workflow.import_all import Wanted, proven, written
+from kafkaform_kafka.memory import refused
+from kafkaform_kafka.provider import TYPES
+
+from ...kit.commands.stocks import GENERATED, PROVIDER, Desk, desk
+from ...test_cases import cluster_of
+
+CONFIGS = {
+    "retention.ms": ["-1", "3600000", "604800000"],
+    "cleanup.policy": ["compact", "delete", "compact,delete"],
+    "min.insync.replicas": ["1", "2"],
+    "compression.type": ["zstd", "lz4"],
+}
+TOPIC: dict[str, Any] = {"partitions": 3}
+
+
+def worlds() -> st.SearchStrategy[dict[str, dict[str, Any]]]:
+    """Topics by name, as `cluster_of` takes them."""
+    names = st.text("abAB019._-", min_size=1, max_size=8).filter(lambda n: n not in (".", ".."))
+    config = st.fixed_dictionaries(
+        {}, optional={key: st.sampled_from(values) for key, values in CONFIGS.items()}
+    )
+    topic = st.fixed_dictionaries(
+        {"partitions": st.integers(1, 4), "replication_factor": st.integers(1, 3)},
+        optional={"config": config},
+    )
+    # "a.b" and "a_b" cannot live together.
+    return st.dictionaries(names, topic, max_size=8).filter(
+        lambda topics: len({name.replace(".", "_") for name in topics}) == len(topics)
+    )
+
+
+def objects() -> st.SearchStrategy[list[NewBlock]]:
+    """Blocks of every type but topics, each at most once."""
+    names = st.sampled_from(["ci", "bob", "a|b", "CN=x,O=y", 'q"uote', "${not.code}", "ünï"])
+    acl = st.builds(
+        lambda who, host, operation, permission, name, pattern: {
+            "acl_principal": f"User:{who}",
+            "acl_host": host,
+            "acl_operation": operation,
+            "acl_permission_type": permission,
+            "resource_type": "Topic",
+            "resource_name": name,
+            "resource_pattern_type_filter": pattern,
+        },
+        names,
+        st.sampled_from(["*", "10.0.0.1"]),
+        st.sampled_from(["Read", "Write", "Describe"]),
+        st.sampled_from(["Allow", "Deny"]),
+        st.sampled_from(["orders", "orders.", "*"]),
+        st.sampled_from(["Literal", "Prefixed"]),
+    ).filter(lambda acl: (acl["resource_name"], acl["resource_pattern_type_filter"])
+        != ("*", "Prefixed"))  # fmt: skip
+    limits = st.sampled_from(
+        [{"producer_byte_rate": 1024}, {"request_percentage": Decimal("12.5")}]
+    )
+    quota = st.builds(
+        lambda entity, config: {**entity, "config": FrozenMap(config)},
+        st.sampled_from(["user", "client_id"]).flatmap(
+            lambda part: st.builds(lambda name: {part: name}, names | st.just("default"))
+        ),
+        limits,
+    )
+    user = st.builds(
+        lambda name, mechanism, rounds: {
+            "username": name,
+            "scram_mechanism": mechanism,
+            "scram_iterations": rounds,
+            "password": SecretRef("env", "PW"),
+        },
+        names,
+        st.sampled_from(["SCRAM-SHA-256", "SCRAM-SHA-512"]),
+        st.sampled_from([4096, 8192]),
+    )
+    group = st.builds(
+        lambda name, config: {"group": name, "config": FrozenMap(config)},
+        st.sampled_from(["g", "h.i"]),
+        st.sampled_from(
+            [{"consumer.session.timeout.ms": "50000"}, {"share.auto.offset.reset": "earliest"}]
+        ),
+    )
+    cluster = st.just({"config": FrozenMap({"log.cleaner.threads": "2"})})
+    broker = st.builds(
+        lambda number: {"broker_id": number, "config": FrozenMap({"log.cleaner.threads": "2"})},
+        st.integers(1, 3),
+    )
+    kinds = {
+        "kafka_acl": acl,
+        "kafka_quota": quota,
+        "kafka_user_scram_credential": user,
+        "kafka_group_config": group,
+        "kafka_cluster_config": cluster,
+        "kafka_broker_config": broker,
+    }
+    one = st.one_of([st.tuples(st.just(kind), made) for kind, made in kinds.items()])
+    return st.lists(one, max_size=8, unique_by=_key_of).map(
+        lambda found: [
+            NewBlock("resource", (kind, f"r{number}"), attributes)
+            for number, (kind, attributes) in enumerate(found)
+        ]
+    )
+
+
+def _key_of(pair: tuple[str, dict[str, Any]]) -> tuple[str, str]:
+    kind, attributes = pair
+    return kind, TYPES[kind].key(filled(FrozenMap(attributes), TYPES[kind].schema))
+
+
+def live(where: Desk) -> dict[str, Any]:
+    """Every topic that is there, as a plan sees it."""
+    space = where.space()
+    session = space.providers["kafka"].open("kafka", space.desired.providers["kafka"].config, {})
+
+    items = session.sweep("kafka_topic", Depth.FULL).items
+    return {item.identity.key: item.attributes for item in items}
+
+
+@given(topics=worlds())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_what_is_written_is_the_world(topics: dict[str, dict[str, Any]]) -> None:
+    """For any cluster: the file declares exactly its topics, the plan only imports them, and
+    after the apply no plan has anything to do."""
+    with tempfile.TemporaryDirectory() as path:
+        where = desk(Path(path), cluster_of(topics=topics))
+        before = live(where)
+        text = where.generate()
+        assert format(text) == text
+        declared = {d.identity.key: d.attributes for d in where.space().desired.declared}
+        assert declared.keys() == topics.keys()
+        for name, attributes in declared.items():
+            for said in ("partitions", "replication_factor"):
+                assert attributes[said] == before[name][said]
+            assert (attributes["config"] or {}) == before[name]["config"]
+        plan = where.apply()
+        assert all(change.action is Action.IMPORT and not change.steps for change in plan.changes)
+        assert len(plan.changes) == len(topics)
+        assert where.plan().changes == ()
+        assert live(where) == before
+
+
+@given(blocks=objects())
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_every_kind_is_written(blocks: list[NewBlock]) -> None:
+    """ACLs, quotas, users and configs that one folder made are declared by the other's file; its
+    plan only imports them, and then there is nothing to do."""
+    with tempfile.TemporaryDirectory() as path, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PW", "pw-of-nobody")
+        cluster = cluster_of()
+        (Path(path) / "other").mkdir()
+        maker = desk(Path(path) / "other", cluster)
+        maker.write("made.kf.hcl", write(blocks))
+        maker.apply()
+        made = {d.identity for d in maker.space().desired.declared}
+        where = desk(Path(path), cluster)
+        text = where.generate()
+        assert format(text) == text
+        assert {d.identity for d in where.space().desired.declared} == made
+        plan = where.apply()
+        assert all(change.action is Action.IMPORT and not change.steps for change in plan.changes)
+        assert len(plan.changes) == len(blocks)
+        assert where.plan().changes == ()
+        assert maker.plan().changes == ()
+
+
+LOG_COMMANDS = ("##vso[task.setvariable variable=x]y", "##[error]x", "##teamcity[message text='x']")
+
+
+def test_names_are_no_commands_of_build_logs(tmp_path: Path) -> None:
+    """Principals, limits and keys that a build log would obey: the text, which goes to standard
+    output, says them by an escape, and the objects are still exactly those."""
+    cluster = cluster_of()
+    (tmp_path / "other").mkdir()
+    maker = desk(tmp_path / "other", cluster)
+    acl = {
+        "resource_name": "g",
+        "resource_type": "Group",
+        "acl_host": "*",
+        "acl_operation": "Read",
+        "acl_permission_type": "Allow",
+    }
+    blocks = [
+        NewBlock("resource", ("kafka_acl", f"a{number}"), {**acl, "acl_principal": f"User:{text}"})
+        for number, text in enumerate(LOG_COMMANDS)
+    ]
+    blocks += [
+        NewBlock(
+            "resource",
+            ("kafka_quota", f"q{number}"),
+            {"client_id": text, "config": FrozenMap(producer_byte_rate=Decimal(1000))},
+        )
+        for number, text in enumerate(LOG_COMMANDS)
+    ]
+    maker.write("made.kf.hcl", write(blocks))
+    maker.apply()
+    where = desk(tmp_path, cluster)
+    text = where.generate()
+    assert not re.search(r"##\w*\[", text), text
+    plan = where.apply()
+    assert len(plan.changes) == len(blocks)
+    assert {change.action for change in plan.changes} == {Action.IMPORT}
+
+    key = f"{LOG_COMMANDS[0]}$${{x}}\\u0008"
+    where.write(
+        GENERATED,
+        'resource "kafka_topic" "t" {\n'
+        f'  for_each   = {{ "{key}" = "a" }}\n  name       = each.value\n  partitions = 1\n}}\n',
+    )
+    where.lose_state()
+    where.apply()
+    where.lose_state()
+    (where.path / GENERATED).rename(where.path / "topics.kf.hcl")
+    text = where.generate()
+    assert 'to = kafka_topic.t["' in text and not re.search(r"##\w*\[", text), text
+
+
+def test_same_world_same_text(tmp_path: Path) -> None:
+    """The text does not depend on the order in which the cluster lists its topics."""
+    names = ["shop.b", "shop.a", "pay.x", "pay.y"]
+    texts = []
+    for number, order in enumerate((names, names[::-1])):
+        (tmp_path / str(number)).mkdir()
+        where = desk(tmp_path / str(number), cluster_of(topics=dict.fromkeys(order, TOPIC)))
+        texts.append(where.generate())
+    assert texts[0] == texts[1]
+
+
+def test_a_lost_state_loses_nothing(tmp_path: Path) -> None:
+    """State and log deleted: import blocks for the declared topics, blocks for the others, one
+    apply, and everything is recorded as before."""
+    where = desk(tmp_path, cluster_of(topics={"foreign": TOPIC}))
+    where.write(
+        "topics.kf.hcl",
+        'resource "kafka_topic" "shop" {\n  for_each = toset(["a", "b"])\n'
+        '  name = "shop.${each.key}"\n  partitions = 2\n  replication_factor = 1\n}\n',
+    )
+    where.apply()
+    where.lose_state()
+    text = where.generate()
+    assert 'to = kafka_topic.shop["a"]' in text
+    assert text.count("resource ") == 1
+    plan = where.apply()
+    assert {change.action for change in plan.changes} == {Action.IMPORT}
+    state = where.backend.load().state
+    assert state is not None
+    assert {identity.key for identity in state.objects} == {"shop.a", "shop.b", "foreign"}
+    assert where.plan().changes == ()
+
+
+def test_parts_of_a_role_are_adopted(tmp_path: Path) -> None:
+    """The ACLs that a role stands for belong to no import block: after a loss of the state the
+    command says how they are taken over, and writes no blocks for them."""
+    where = desk(tmp_path, cluster_of())
+    where.write(
+        "roles.kf.hcl",
+        'resource "kafka_access" "reader" {\n  principal = "User:ci"\n  role      = "consumer"\n'
+        '  topics    = ["orders"]\n  groups    = ["g"]\n}\n',
+    )
+    where.apply()
+    where.lose_state()
+    stock = where.stock()
+    assert (stock.found, stock.declared) == ((), ())
+    (gap,) = [gap for gap in stock.gaps if "--adopt" in gap]
+    assert "--adopt='kafka_access.reader'" in gap
+    where.apply("kafka_access.reader")
+    assert where.plan().changes == ()
+
+
+def test_what_is_known_is_left_out(tmp_path: Path) -> None:
+    """Recorded topics, internal ones, and those whose configs a block declares are not written."""
+    topics = {"__consumer_offsets": TOPIC, "mine": TOPIC, "other": {**TOPIC, "config": {
+        "retention.ms": "3600000"}}}  # fmt: skip
+    where = desk(tmp_path, cluster_of(topics=topics))
+    where.write(
+        "more.kf.hcl",
+        'resource "kafka_topic" "mine" {\n  name = "mine"\n'
+        "  lifecycle {\n    adopt = true\n  }\n}\n"
+        'resource "kafka_topic_config" "other" {\n  topic = "other"\n'
+        '  config = { "retention.ms" = "3600000" }\n  lifecycle {\n    adopt = true\n  }\n}\n',
+    )
+    where.apply()
+    assert where.stock().count == 0
+    where.lose_state()
+    stock = where.stock()
+    assert stock.found == ()
+    assert {str(address) for address, _ in stock.declared} == {
+        "kafka_topic.mine",
+        "kafka_topic_config.other",
+    }
+    where.generate()
+    where.apply()
+    assert where.plan().changes == ()
+
+
+def test_match_and_type_choose(tmp_path: Path) -> None:
+    """Only what --match and --type name is written; a type that nobody lists is refused."""
+    where = desk(tmp_path, cluster_of(topics=dict.fromkeys(["shop.a", "shop.b", "pay.a"], TOPIC)))
+    chosen = where.stock(Wanted(("kafka_topic",), ("shop.*",)))
+    assert [item.identity.key for item in chosen.found] == ["shop.a", "shop.b"]
+    with pytest.raises(UsageError) as caught:
+        where.stock(Wanted(("kafka_topics",)))
+    assert "Did you mean" in caught.value.advice
+
+
+def test_what_is_hidden_is_said(tmp_path: Path) -> None:
+    """A user who may describe one topic, and read the configs of none, learns that there may be
+    more, and which one could not be read; nothing is written for it."""
+    where = desk(
+        tmp_path,
+        cluster_of(
+            topics={"seen": TOPIC, "hidden": TOPIC}, users={"bob": [("Describe", "topic:seen")]}
+        ),
+        "bob",
+    )
+    stock = where.stock()
+    assert stock.found == ()
+    assert any("User:bob may see" in gap for gap in stock.gaps)
+    assert any("could be seen but not read: seen" in gap for gap in stock.gaps)
+
+
+def test_a_failed_listing_is_no_empty_cluster(tmp_path: Path) -> None:
+    """A listing that fails is reported as such, with its reason."""
+    cluster = cluster_of(topics={"a": TOPIC})
+    where = desk(tmp_path, cluster)
+    cluster.faults.schedule(refused(31), "ListTopics", times=100)
+    stock = where.stock(Wanted(("kafka_topic",)))
+    assert stock.failed
+    assert stock.found == ()
+    assert any("could not be listed whole" in gap for gap in stock.gaps)
+
+
+def test_a_cluster_without_an_authorizer_has_no_acls(tmp_path: Path) -> None:
+    """Where ACLs are switched off nothing is missing."""
+    cluster = cluster_of(topics={"a": TOPIC})
+    where = desk(tmp_path, cluster)
+    cluster.faults.schedule(refused(54), "ListAcls", times=100)
+    cluster.faults.schedule(refused(54), "DescribeAcls", times=100)
+    stock = where.stock(Wanted(("kafka_acl",)))
+    assert (stock.found, stock.gaps, stock.failed) == ((), (), False)
+
+
+def test_names_do_not_collide(tmp_path: Path) -> None:
+    """Generated blocks and locals keep away from those of the folder and from each other."""
+    where = desk(tmp_path, cluster_of(topics={"a.b": TOPIC, "A.b": {"partitions": 1, "config": {
+        "retention.ms": "1000"}}, "x.1": TOPIC, "x.2": TOPIC}))  # fmt: skip
+    where.write(
+        "own.kf.hcl",
+        'resource "kafka_topic" "a_b" {\n  name = "own"\n  partitions = 1\n}\n'
+        "locals {\n  kafka_topic_topics = 1\n}\n",
+    )
+    text = where.generate()
+    assert 'resource "kafka_topic" "a_b_2"' in text
+    assert "kafka_topic_topics_2 = {" in text or "kafka_topic_topics_2 = toset" in text
+    assert {d.identity.key for d in where.space().desired.declared} == {
+        "own", "a.b", "A.b", "x.1", "x.2"
+    }  # fmt: skip
+
+
+def test_two_instances_of_one_cluster(tmp_path: Path) -> None:
+    """Two provider instances that lead to one cluster are refused: by import, plan and apply."""
+    where = desk(tmp_path, cluster_of(topics={"a": TOPIC, "b": TOPIC}))
+    where.write("main.kf.hcl", PROVIDER + PROVIDER.replace("{\n", '{\n  alias = "eu"\n', 1))
+    block = 'resource "kafka_topic" "%s" {\n  provider = %s\n  name = "%s"\n}\n'
+    where.write("a.kf.hcl", block % ("a", "kafka", "a") + block % ("b", "kafka.eu", "b"))
+    for command in (where.generate, where.plan, where.apply):
+        with pytest.raises(ConfigurationError, match="are the same cluster, simulated") as refused:
+            command()
+        assert '"kafka" (main.kf.hcl:1:1, localhost:9092)' in refused.value.message
+        assert '"kafka.eu" (main.kf.hcl:4:1, localhost:9092)' in refused.value.message
+        assert "state rm" in refused.value.advice
+
+
+def test_the_instance_is_named(tmp_path: Path) -> None:
+    """Objects of an instance with an alias say so."""
+    where = desk(tmp_path, cluster_of(topics={"a": TOPIC}))
+    where.write("main.kf.hcl", PROVIDER.replace("{\n", '{\n  alias = "eu"\n', 1))
+    assert "provider           = kafka.eu" in where.generate()
+    where.apply()
+    assert where.plan().changes == ()
+
+
+def test_what_is_written_is_proven(tmp_path: Path) -> None:
+    """A text that does not declare what was found is never handed out."""
+    where = desk(tmp_path, cluster_of(topics={"a": TOPIC, "b": {"partitions": 1}}))
+    space = where.space()
+    stock = where.stock()
+    text = written(space, stock)
+    assert proven(space, text, stock, GENERATED) == text
+    for wrong in (text.replace("= 3", "= 4"), text.replace('"a"', '"c"'), text + "}"):
+        with pytest.raises(KafkaformError):
+            proven(space, wrong, stock, GENERATED)
