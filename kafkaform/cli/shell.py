@@ -19,7 +19,7 @@ from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError, UsageError, exit_code
 from ..core.redaction import holds_secret
 from .bug_report import explained
-from .command_tree import commands, typed
+from .command_tree import commands, run_typed
 from .completion import LEAVE, OFFERED, Completer
 from .options.connection import Kept, Way, connects
 from .options.kafka_tools import command_instead
@@ -97,11 +97,11 @@ class Shell:
                 or suggest(words[0], (*OFFERED, "help", *LEAVE))
                 or "`help` lists the commands.",
             )
-        return typed(words, self.console, self.kept)
+        return run_typed(words, self.console, self.kept)
 
     def _help(self, words: Sequence[str]) -> int:
         if words:
-            return typed([*words, "--help"], self.console, self.kept)
+            return run_typed([*words, "--help"], self.console, self.kept)
         for name in OFFERED:
             text = commands().commands[name].get_short_help_str(80)
             self.console.out(f"{name:<10}{text}")

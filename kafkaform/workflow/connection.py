@@ -81,7 +81,7 @@ def resolve_configured(inputs: ConnectionInputs) -> Connection:
         )
     # Data sources come after provider blocks, so none is read: a cluster can be looked at while
     # another one is down, or while a right for one of them is missing.
-    desired = configuration.evaluated(ask=False).desired
+    desired = configuration.evaluate(ask=False).desired
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     settings = _chosen(desired.providers, inputs.provider)

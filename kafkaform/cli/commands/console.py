@@ -20,7 +20,7 @@ def console(var: Var = [], var_file: VarFile = [], no_color: NoColor = False) ->
     """
     screen = Console.standard(no_color=no_color)
     configuration = read_configuration(Path(), Inputs.of(var, var_file), Registry())
-    built = configuration.evaluated(offline=True)
+    built = configuration.evaluate(offline=True)
     if configuration.tree.configuration:  # without files, there are functions all the same
         screen.diagnostics(built.desired.diagnostics)
     return run(evaluator(built), screen)

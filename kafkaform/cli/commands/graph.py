@@ -23,7 +23,7 @@ def graph(var: Var = [], var_file: VarFile = []) -> None:
     An arrow leads to what is needed. To draw it: kafkaform graph | dot -Tsvg > graph.svg
     """
     configuration = read_configuration(Path(), Inputs.of(var, var_file), Registry())
-    built = configuration.evaluated(offline=True)
+    built = configuration.evaluate(offline=True)
     if has_errors(built.desired.diagnostics):
         faults = built.desired.diagnostics
         raise ConfigurationError("the configuration has faults", diagnostics=faults)

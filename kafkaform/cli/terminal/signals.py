@@ -86,7 +86,7 @@ def until_readable(stream: TextIO) -> None:
         os.close(wakes)
 
 
-def within(error: BaseException) -> Ended | None:
+def find_end(error: BaseException) -> Ended | None:
     """The end that this error comes from: compiled code that is interrupted raises one of its own
     (SystemError)."""
     seen: BaseException | None = error

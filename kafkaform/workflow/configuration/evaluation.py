@@ -23,7 +23,7 @@ from ...language.desired import (
     Tree,
     TypeInfo,
     VarFile,
-    evaluated,
+    evaluate_tree,
     load,
 )
 from ...language.desired import Inputs as Values
@@ -120,9 +120,9 @@ class Configuration:
     ) -> Desired:
         """Everything that it says, with all its faults. offline: unset variables are no fault,
         and data sources are not read."""
-        return self.evaluated(offline=offline, computed=computed).desired
+        return self.evaluate(offline=offline, computed=computed).desired
 
-    def evaluated(
+    def evaluate(
         self,
         *,
         offline: bool = False,
@@ -131,7 +131,7 @@ class Configuration:
     ) -> Built:
         """The same, with the values of everything. ask: read data sources; what needs them is
         without a value else."""
-        built = evaluated(
+        built = evaluate_tree(
             self.tree,
             Values(self.inputs.environ, self.inputs.given, offline),
             self._schemas(offline),
