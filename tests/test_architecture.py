@@ -227,6 +227,40 @@ def test_only_cli_and_render_print(path: Path) -> None:
     assert not {"pickle", "marshal", "shelve"} & {imported[0] for imported in imports(path)}
 
 
+TERMINAL = {
+    *("sys.stdout", "sys.stderr", "sys.stdin"),
+    *("sys.__stdout__", "sys.__stderr__", "sys.__stdin__"),
+    *("os.write", "signal.signal", "signal.set_wakeup_fd"),
+}
+"""What only a program that owns its terminal and its process may touch."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sources() if module_name(path)[1:2] != ("cli",)],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_only_cli_knows_how_things_are_drawn(path: Path) -> None:
+    """Nothing below `cli` imports a library of command lines or screens, wherever in a file."""
+    assert not {"typer", "click", "rich"} & {imported[0] for imported in imports(path)}
+
+
+@pytest.mark.parametrize(
+    "path", sorted((KAFKAFORM / "workflow").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_operations_leave_terminal_and_signals_alone(path: Path) -> None:
+    """A workflow function prints nothing, asks nobody at a keyboard, and installs no handler: it
+    may run in a service or a notebook."""
+    for node in nodes(path):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in ("print", "input"), f"line {node.lineno}"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            used = f"{node.value.id}.{node.attr}"
+            assert used not in TERMINAL, f"{used} in line {node.lineno}"
+    hidden = {("sys", "stdout"), ("sys", "stderr"), ("sys", "stdin"), ("signal", "signal")}
+    assert not hidden & {imported[:2] for imported in imports(path)}
+
+
 def test_every_package_says_what_it_must_not_know() -> None:
     """Each package opens with what comes in, what goes out, and what it must not know."""
     for package in sorted(KAFKAFORM.iterdir()):

@@ -28,7 +28,6 @@ import pytest
 from kafkaform.core.canonical import dumps
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.errors import ConfigurationError, KafkaformError, exit_code
-from kafkaform.core.progress import silent
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import Mode, Options, Plan
@@ -198,7 +197,7 @@ def workspace_of(folder: Path) -> Workspace:
 
 
 def plan_of(space: Workspace, folder: Path) -> Plan:
-    return planning.read_only_plan(space, flags_of(folder).options, silent)
+    return planning.plan_changes(space, flags_of(folder).options)
 
 
 def pictures(plan: Plan) -> dict[str, str]:

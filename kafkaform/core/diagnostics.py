@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Severity(StrEnum):
@@ -42,6 +43,17 @@ class Diagnostic(Struct, frozen=True):
     advice: str = ""
     address: str | None = None
     context: tuple[str, ...] = ()
+
+    def rewrite(self, change: Callable[[str], str]) -> Diagnostic:
+        """The same with each of its texts in another form; places stay."""
+        return replace(
+            self,
+            summary=change(self.summary),
+            detail=change(self.detail),
+            advice=change(self.advice),
+            excerpt=None if self.excerpt is None else change(self.excerpt),
+            context=tuple(map(change, self.context)),
+        )
 
 
 Diagnostics = tuple[Diagnostic, ...]

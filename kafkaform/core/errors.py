@@ -17,6 +17,9 @@ KafkaformError                 1
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from .diagnostics import Diagnostic, Diagnostics, Severity
 
 
@@ -28,6 +31,8 @@ class KafkaformError(Exception):
         self.message = message
         self.advice = advice
         self._diagnostics = diagnostics
+        self.applied: Any = None
+        """What the run did before it ended so: an `Applied`, where something may have been sent."""
 
     @property
     def diagnostics(self) -> Diagnostics:
@@ -35,6 +40,12 @@ class KafkaformError(Exception):
         if self._diagnostics:
             return self._diagnostics
         return (Diagnostic(Severity.ERROR, self.message, advice=self.advice),)
+
+    def rewrite(self, change: Callable[[str], str]) -> None:
+        """Put each of its texts in another form, such as one without secrets."""
+        self.message, self.advice = change(self.message), change(self.advice)
+        self.args = (self.message,)
+        self._diagnostics = tuple(item.rewrite(change) for item in self._diagnostics)
 
 
 class UsageError(KafkaformError):
@@ -88,6 +99,19 @@ class Interrupted(KafkaformError):
     def __init__(self, message: str, advice: str = "", signal_number: int = 2) -> None:
         super().__init__(message, advice)
         self.signal_number = signal_number
+
+
+class Ended(BaseException):
+    """A signal ends the command while nothing is being sent; raised by its handler. Not an
+    Exception, so that nobody who handles errors takes it for one."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.number
 
 
 EXIT_CODES: dict[type[KafkaformError], int] = {

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
 
+from .diagnostics import Diagnostics
+
 MASK = "(secret)"
 SHORTEST = 6
 """Characters. A shorter secret cannot be filtered: `on`, `1234` or `orders` without its last
@@ -107,14 +109,20 @@ _CURRENT: ContextVar[Known | None] = ContextVar("the secrets of this run", defau
 
 
 @contextmanager
-def watching() -> Iterator[Known]:
-    """Inside, every `Secret` that is made is known to `clean`."""
-    known = Known()
+def watching(known: Known | None = None) -> Iterator[Known]:
+    """Inside, every `Secret` that is made is known to `clean`. known: what to go on with."""
+    known = Known() if known is None else known
     token = _CURRENT.set(known)
     try:
         yield known
     finally:
         _CURRENT.reset(token)
+
+
+def watched() -> Known:
+    """The secrets that are watched here, or none yet."""
+    known = _CURRENT.get()
+    return Known() if known is None else known
 
 
 def remember(secret: str) -> None:
@@ -134,3 +142,8 @@ def holds_secret(text: str) -> bool:
     """Whether a secret that this run has in hand stands in the text."""
     known = _CURRENT.get()
     return known is not None and known.holds(text)
+
+
+def clean_diagnostics(diagnostics: Diagnostics) -> Diagnostics:
+    """The same without secrets. Before they are wrapped into lines, which tears words apart."""
+    return tuple(item.rewrite(clean) for item in diagnostics)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
+from ..core.cell_width import cell_width
 from ..core.change import Action, Block, Change
 from ..core.diagnostics import Diagnostic
 from ..core.resource import SETTING, TASK, Output
@@ -20,7 +21,6 @@ from .text import (
     ARROW,
     NOT_SET,
     SENSITIVE,
-    cells,
     count,
     inline,
     message,
@@ -249,7 +249,7 @@ def _outputs(outputs: tuple[OutputChange, ...], paint: Paint, width: int) -> Ite
         yield paint("title", f"Outputs ({len(outputs)})")
     for change in outputs:
         line, style = output_line(change), _output_style(change)
-        lines = [line] if cells(line) + 2 <= width else _output_lines(change, width - 4)
+        lines = [line] if cell_width(line) + 2 <= width else _output_lines(change, width - 4)
         yield from (f"  {paint(style, line)}" for line in lines)
 
 

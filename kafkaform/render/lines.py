@@ -9,11 +9,12 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from ..core.cell_width import cell_width
 from ..core.change import Action, Change, Evidence, Ownership, PathChange
 from ..core.value import EMPTY, FrozenMap, Value
 from ..core.words import NEUTRAL, Words
 from .parts import Piece, are_long, pieces
-from .text import ARROW, NOT_SET, cells, count, dotted, inline, masked, pad, pair, quote, value
+from .text import ARROW, NOT_SET, count, dotted, inline, masked, pad, pair, quote, value
 
 INLINE_LIMIT = 100
 
@@ -201,7 +202,7 @@ def _node(tree: Tree, depth: int, whole: Value, quoted: bool = False) -> Iterato
             leaves.append((label, child))
         else:
             maps.append((name, label, child))
-    width = max((cells(label) for label, _ in leaves), default=0)
+    width = max((cell_width(label) for label, _ in leaves), default=0)
     for label, leaf in leaves:
         yield from _leaf(pad(label, width), leaf, depth)
     for name, label, inner in maps:

@@ -6,8 +6,9 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 
+from ..core.cell_width import cell_width
 from ..provider.page import Grid, Page, Prose
-from .text import cells, inline, table, wrapped
+from .text import inline, table, wrapped
 
 NARROWEST = 12
 """Columns that a cell keeps however small the terminal is."""
@@ -30,7 +31,7 @@ def fitted(rows: list[list[str]], width: int | None) -> list[list[str]]:
     """The rows with their widest cells wrapped, into rows below, until a line fits."""
     if width is None or not rows:
         return rows
-    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
     while sum(widths) + 2 * (len(widths) - 1) > width and max(widths) > NARROWEST:
         excess = sum(widths) + 2 * (len(widths) - 1) - width
         widest = widths.index(max(widths))

@@ -21,8 +21,9 @@ from ..plan.model import Mode
 from ..provider.contract import Session
 from ..render.text import count
 from ..state.backend import Lease
+from .events import Announcer
 from .plan_choice import resumed
-from .run import Ask, Screen
+from .run import Ask
 from .workspace import Workspace, read_log, refuse_moved_on
 
 NAMED = 5
@@ -30,7 +31,7 @@ NAMED = 5
 
 
 def wait_for_the_run_before(
-    lease: Lease, found: Index, sessions: Mapping[str, Session], clock: Clock, screen: Screen
+    lease: Lease, found: Index, sessions: Mapping[str, Session], clock: Clock, announce: Announcer
 ) -> None:
     """Whoever lost the lock may have sent something at its last moment: wait until all that it
     asked have answered or given up."""
@@ -40,7 +41,7 @@ def wait_for_the_run_before(
     left = lease.taken_over + longest - clock.monotonic()
     if left > 0:
         text = f"Waiting {left:.0f} s for what the run before may still have under way"
-        screen.progress(Message(text))
+        announce(Message(text))
         clock.sleep(left)
 
 
@@ -50,7 +51,7 @@ def close_earlier_runs(
     found: Index,
     ledger: Ledger,
     sessions: Mapping[str, Session],
-    screen: Screen,
+    announce: Announcer,
     owed: Owed,
 ) -> Index:
     """Close what earlier runs left open; the index of the log after that."""
@@ -59,12 +60,12 @@ def close_earlier_runs(
     wished = () if ask.options.mode is Mode.DESTROY else space.desired.declared
     declared = {item.identity: item for item in wished}
     again = resumed(ask, found)
-    world = World(sessions, space.types, declared, space.clock, screen.progress, again)
+    world = World(sessions, space.types, declared, space.clock, announce, again)
     recovered = recover(found, ledger, world)
     ledger.discharge(give_up(owed.never_sent))
-    screen.recovered(recovered)
+    announce(recovered)
     for item in recovered.work:
-        screen.stands(item)
+        announce(item)
     if recovered.open:
         raise _unresolved(recovered.open, found, ask.command, space.words)
     found = read_log(space.sink, ledger.state)

@@ -7,12 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ...provider.registry import Registry
-from ...render.human import human
-from ...render.jsonplan import to_json
 from ...render.text import json_line
-from ...workflow.plan_files import saved_plan, words_of
-from ...workflow.planning import apply_command
+from ...workflow.plan_files import load_plan
+from ...workflow.plan_rendering import render_plan
 from ...workflow.stores import open_store
 from ..options.flags import NoColor, StateFile
 from ..terminal.console import Console
@@ -37,18 +34,13 @@ def show(
     if plan_file is None:
         _show_state(console, state, json=json)
         return
-    plan = saved_plan(plan_file)
+    plan = load_plan(plan_file)
     if json:
-        console.out(json_line(to_json(plan)))
-        return
-    words = words_of(plan, Registry())
-    if comment:
-        # The template engine is slow to load and only comments need it.
-        from ...render.markdown import markdown
-
-        console.out(markdown(plan, words=words, command=apply_command(plan)))
+        console.out(render_plan(plan, "json"))
+    elif comment:
+        console.out(render_plan(plan, "markdown"))
     else:
-        console.out(human(plan, words=words, colour=console.colour, width=console.width))
+        console.out(render_plan(plan, colour=console.colour, width=console.width))
 
 
 def _show_state(console: Console, state_file: str | None, *, json: bool) -> None:

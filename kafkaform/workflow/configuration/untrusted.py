@@ -46,6 +46,14 @@ def is_ours(ref: SecretRef) -> bool:
     return ref.source == "env" and ref.name.startswith(PREFIX)
 
 
+def applied_untrusted() -> UsageError:
+    """The error of an apply of files that anybody may have written."""
+    return UsageError(
+        f"apply takes no {FLAG}: what is applied must have been reviewed and merged",
+        f"Plan with {FLAG}, review, merge, then `kafkaform apply --expect APPROVAL`.",
+    )
+
+
 def refuse_own_code(folder: Path, root: Path) -> None:
     """Raises UsageError if Python imports modules from the folder or from one around it up to
     the root, or did when it began (`python -m`): a `json.py` there runs with our credentials."""

@@ -17,6 +17,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...apply.secrets import references
+from ...apply.secrets import resolve as resolve_secrets
 from ...core.canonical import dumps
 from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
@@ -142,9 +144,6 @@ def located(place: str, folder: Path) -> str:
 
 def _lookup(configuration: Configuration) -> Callable[[ProviderConfig], Secrets]:
     def secrets(settings: ProviderConfig) -> Secrets:
-        from ...apply.secrets import references
-        from ...apply.secrets import resolve as resolve_secrets
-
         return resolve_secrets(references(settings.config), configuration.secret)
 
     return secrets

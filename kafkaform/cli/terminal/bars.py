@@ -9,10 +9,10 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, Tex
 from rich.table import Column
 from rich.text import Text
 
-from ..core import progress as events
-from ..core.clock import Clock
-from .pace import Pace, amount
-from .text import inline
+from ...core import progress as events
+from ...core.clock import Clock
+from ...render.pace import Pace, amount
+from ...render.text import inline
 
 
 class Terminal:
