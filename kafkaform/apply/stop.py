@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from msgspec import Struct
+
 from ..core.clock import Clock
-from ..core.dataclass import dataclass
 from ..core.errors import Interrupted
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -21,8 +22,7 @@ SECOND = "stopped at once, at the second signal"
 ADVICE = "Run the same command again: it recovers what was in flight and goes on."
 
 
-@dataclass(slots=True)
-class Stop:
+class Stop(Struct):
     """Whether somebody asked to stop. requested: the signal number of the first ask; heard: called
     then, from a signal handler."""
 

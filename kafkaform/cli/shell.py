@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import typer
+from msgspec import Struct
 
-from ..core.dataclass import dataclass
 from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError, UsageError, exit_code
 from ..core.redaction import holds_secret
@@ -34,8 +34,7 @@ _SECRET = re.compile(
 """What may be followed by a secret: such lines are not kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shell:
+class Shell(Struct, frozen=True):
     """kept: what commands get; console: where errors go."""
 
     kept: Kept

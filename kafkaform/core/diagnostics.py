@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from .dataclass import dataclass
+from msgspec import Struct
 
 
 class Severity(StrEnum):
@@ -13,8 +13,7 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Range:
+class Range(Struct, frozen=True, order=True):
     """A place in a file. Lines and columns count from 1, columns in code points; the end is
     exclusive; start_byte and end_byte are offsets in UTF-8."""
 
@@ -30,8 +29,7 @@ class Range:
         return f"{self.file}:{self.line}:{self.column}"
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """summary: what happened, one line; detail: why; advice: what to do next; excerpt: the
     source line at `range` (never of a sensitive value); context: where evaluation came from,
     outermost first, such as `while evaluating kafka_topic.orders["eu"]`."""

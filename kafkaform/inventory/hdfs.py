@@ -20,8 +20,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from ..core.clock import Clock, SystemClock
-from ..core.dataclass import dataclass
 from ..core.errors import StorageError, UsageError
 from ..core.objects import Changed, Entry, Exists, Found
 
@@ -47,8 +48,7 @@ _ADVICE = "Check that the NameNode can be reached and that you may write there."
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Hdfs:
+class Hdfs(Struct, frozen=True):
     """`core.objects.Objects` in HDFS. address: of the NameNode or name service; folder: an
     absolute path; opened: the client."""
 

@@ -17,16 +17,8 @@ if TYPE_CHECKING:
     Point: TypeAlias = EntryPoint | InstalledPoint
 
 GROUP = "kafkaform.providers"
-_PARTS = (
-    "name",
-    "config",
-    "types",
-    "data",
-    "check",
-    "open",
-    "review_needs",
-    "review",
-)
+_PARTS = tuple(name for name in vars(Provider) if not name.startswith("_"))
+"""What the contract requires of a provider."""
 
 
 class Registry:

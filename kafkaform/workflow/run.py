@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..apply.again import Again
 from ..apply.ledger import Ledger
 from ..apply.recover import Recovered
 from ..apply.report import Report, Work
 from ..audit.index import Index
 from ..core.change import Outcome
-from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostics
 from ..core.progress import Report as ReportTo
 from ..plan.model import Options, Plan
@@ -23,11 +25,10 @@ from ..state.model import State
 from .workspace import Workspace
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """How this apply was asked for. plan_file: a saved plan; expect: a reviewed token; how: how
-    it is approved if nobody is asked (`auto_approve`); wait: poll for visibility; confirm: the
-    cluster ids whose objects a destroy may delete; imported: (address, id) to record only;
+    it is approved if nobody is asked (`auto_approve`); wait: poll for visibility; confirm: scope
+    ids of systems whose objects a destroy may delete; imported: (address, id) to record only;
     instance, make: the provider instance and the plan of a command that needs no block."""
 
     options: Options
@@ -71,8 +72,7 @@ class Screen(Protocol):
     def stands(self, work: Work) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """plan: what was applied; report: None if nothing was sent; run: its id; already: the
     earlier run that had applied it whole; told: rules of the configuration that the apply has
     shown not to hold."""
@@ -85,8 +85,7 @@ class Applied:
     told: Diagnostics = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(Struct, frozen=True):
     """Everything that one apply works with, under the lock. lineage: what plans are made under:
     the state's, or empty as long as none was saved, as it was for who reviewed the first plan."""
 
@@ -105,8 +104,7 @@ class Scene:
         return replace(self.ledger.state, lineage=self.lineage)
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """The plan to apply. done: steps of it that an open run has applied; already: the run that
     had applied all of it; made_now: from what was read just now, and not from a file or the log:
     only then it is believed about objects that need nothing, which no approval covers."""

@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn, TextIO
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
+
 from ..core.errors import Interrupted, KafkaformError
 from .outlet import ELSEWHERE, Unwritable
 
@@ -40,8 +41,7 @@ class Ended(BaseException):
         return 128 + self.number
 
 
-@dataclass(slots=True)
-class Unsent:
+class Unsent(Struct):
     """over: from now on something may have been sent."""
 
     over: bool = False

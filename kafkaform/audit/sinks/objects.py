@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from functools import partial
 
-from ...core.dataclass import dataclass, field
+from msgspec import Struct
+
 from ...core.errors import KafkaformError, StorageError
 from ...core.objects import Exists, Objects
 from ..line import Line, Long
@@ -34,13 +35,12 @@ EMPTY = (
 _SEGMENT = re.compile(rf"{FOLDER}/(\d{{20}})\.jsonl")
 
 
-@dataclass(slots=True)
-class ObjectSink:
+class ObjectSink(Struct):
     """objects: those of one state."""
 
     objects: Objects
-    _next: int | None = field(default=None, init=False)
-    _broken: KafkaformError | None = field(default=None, init=False)
+    _next: int | None = None
+    _broken: KafkaformError | None = None
 
     @property
     def location(self) -> str:

@@ -8,15 +8,17 @@ from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kafkaform_kafka.inspect.configs import own
+from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.source import Wanted as Described
 
-from ...core.dataclass import dataclass, replace
 from ...core.errors import UsageError
 from ...core.value import FrozenMap
 from ...plan.model import Options, Plan
-from ...render.documents import lines
+from ...render.page import lines
 from ...render.text import inline, json_line
 from ...workflow.alter.amendments import Wanted, entity_names, wanted_of
 from ...workflow.alter.dry_run import rehearse
@@ -53,8 +55,7 @@ Validate = Annotated[
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Don't wait for all brokers to show it.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Doing:
+class Doing(Struct, frozen=True):
     """How an `alter` shall be carried out, as its flags say."""
 
     auto_approve: bool
@@ -85,8 +86,7 @@ def _doing(
 carries_out = takes("doing", _doing)
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """What shall be altered and how, as it is typed. names: None is the default entity."""
 
     names: tuple[str | None, ...]
@@ -229,6 +229,7 @@ def _alter(way: Way, doing: Doing, wanted: Wanted) -> None:
     sends = not doing.validate and (way.kept is None or way.kept.writes)
     with screen(console, json=doing.json, quiet=doing.quiet, command="alter") as shown:
         space = workspace(found, cluster_id, doing.state, keep=sends)
+        shown.words = space.words
         ask = _ask(doing, found, wanted)
         if not sends:
             plan = rehearse(space, ask, shown, validate=doing.validate)
@@ -270,9 +271,9 @@ def _told(document: FrozenMap, width: int | None) -> list[str]:
     """The document for people: of configs what is set on the object itself, and how to see all,
     because a broker has hundreds."""
     if document["kind"] != "configs":
-        return list(lines(document, width))
+        return list(lines(document_page(document), width))
     kept = own(document)
-    told = list(lines(kept, width))
+    told = list(lines(document_page(kept), width))
     if kept != document:
         kind, names = document["entity_type"], [one["name"] for one in document["entities"]]
         named = " ".join(f"--entity-name {shlex.quote(name)}" for name in names)

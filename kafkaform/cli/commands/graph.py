@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ...core.address import Address
-from ...core.dataclass import replace
 from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError
 from ...language.desired import Built

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from ...apply.preflight import refuse
 from ...apply.secrets import in_plan, refuse_exposed, resolve
 from ...core.errors import UsageError
 from ...core.redaction import clean
+from ...core.words import Vocabulary
 from ...plan.codec import encode
 from ...plan.model import Mode, Options, Plan
 from ...workflow.configuration.evaluation import Inputs
@@ -99,6 +101,7 @@ def plan(
         _check_untrusted(state, validate)
     with screen(console, json=json, quiet=quiet, detail=not concise) as shown:
         space = open_workspace(Inputs.of(var, var_file, untrusted=untrusted), state)
+        shown.words = space.words
         if validate:
             made, verdicts = validated_plan(space, options, shown.progress)
         else:
@@ -108,7 +111,7 @@ def plan(
             shown.validated(made, verdicts)
             resolve(in_plan(made), space.configuration.secret)
             refuse(verdicts, {s.id: s for change in made.effective for s in change.steps})
-        _save(made, out, comment)
+        _save(made, out, comment, space.words)
         if out is not None:
             command = shlex.join(["kafkaform", "apply", str(out)])
             shown.note(f"Saved to {out}. To apply exactly this plan: {command}")
@@ -137,16 +140,17 @@ def _check_untrusted(state: str | None, validate: bool) -> None:
         )
 
 
-def _save(made: Plan, out: Path | None, comment: Path | None) -> None:
+def _save(made: Plan, out: Path | None, comment: Path | None, words: Vocabulary) -> None:
     """Write the plan file and the review comment. Raises StorageError, ConfigurationError."""
     refuse_exposed(made)
-    for path, content, private in ((out, encode, True), (comment, _comment, False)):
+    comment_of = partial(_comment, words=words)
+    for path, content, private in ((out, encode, True), (comment, comment_of, False)):
         if path is not None:
             save(path, content(made), private=private)
 
 
-def _comment(made: Plan) -> bytes:
+def _comment(made: Plan, words: Vocabulary) -> bytes:
     # The template engine is slow to load and only comments need it.
     from ...render.markdown import markdown
 
-    return clean(markdown(made, command=apply_command(made))).encode()
+    return clean(markdown(made, words=words, command=apply_command(made))).encode()

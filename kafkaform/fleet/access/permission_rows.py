@@ -12,10 +12,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from kafkaform_kafka.authority.authorizer import EVERYBODY, PREFIXED
 from kafkaform_kafka.kinds.acl.resource_type import EVERYTHING
 
-from ...core.dataclass import dataclass
 from ..landed.globs import expression
 from ..tables.definitions import TABLES
 from ..tables.reader import Row, literal
@@ -30,8 +31,7 @@ _PIECE = 50_000
 """Rows of one batch of a file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Only:
+class Only(Struct, frozen=True):
     """What is wanted, None: everything. resource: like `topic/orders`, or a glob: `topic/orders.*`.
     A name need not be there yet; a glob is of names that are."""
 

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from msgspec import Struct
+
 from ...core.canonical import dumps
-from ...core.dataclass import dataclass
 from ...core.foreign import log_safe
 from ...core.storage import refusal
 from ..access.operation_bits import MASKS
@@ -35,8 +36,7 @@ Mask = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 """(table, row) -> the row as it may be shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
+class Sheet(Struct, frozen=True):
     """names: of the columns; rows: as many values each."""
 
     names: tuple[str, ...]

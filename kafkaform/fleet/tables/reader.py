@@ -18,7 +18,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.errors import StorageError, UsageError
 from .definitions import SCHEMA_VERSION, TABLES
 from .delta_files import options, place
@@ -36,8 +37,7 @@ _SETTINGS = {"datafusion.sql_parser.dialect": "postgres"}
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One table of a build. version: Delta's."""
 
     version: int
@@ -45,8 +45,7 @@ class Part:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Build:
+class Build(Struct, frozen=True):
     """A manifest. as_of: the newest capture that it has seen."""
 
     root: str

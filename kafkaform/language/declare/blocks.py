@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
 from ...syntax.nodes import Block, Expression
 from ...syntax.stamps import Stamped
@@ -14,8 +15,7 @@ from ..values.faults import Place, error, near
 NAME = re.compile(r"[^\W\d][\w-]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """labels: what each label is; required, optional: attribute names; blocks: nested blocks;
     open: further attributes are for somebody else to check."""
 
@@ -76,16 +76,14 @@ DATA_LIFECYCLE = Shape(blocks=("precondition", "postcondition"))
 BACKEND = Shape(("the kind",), open=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """A place that is not one node, such as a block's header."""
 
     range: Range
     excerpt: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """The type and labels of a block, as a place that is looked up when it is asked for."""
 
     block: Block

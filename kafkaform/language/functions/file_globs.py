@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ..values.faults import FunctionFault
 
 _LONGEST = 1_024
@@ -26,8 +27,7 @@ _MEANING = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Glob:
+class Glob(Struct, frozen=True):
     """depth: how many folders deep a match can lie, None for any; expression: matches paths."""
 
     depth: int | None

@@ -12,8 +12,9 @@ import random
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
+from msgspec import Struct
+
 from ...core.clock import Clock
-from ...core.dataclass import dataclass
 from ...core.errors import StorageError
 from ...core.objects import Changed, Entry, Exists, Found
 from .storefaults import Absent, Refused, Unclear, translated
@@ -33,8 +34,7 @@ SLOW_SECONDS = 600.0
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Obstore:
+class Obstore(Struct, frozen=True):
     """location: for messages; prefix: of all keys, "" or ending with a slash; opened: the store
     whose requests may take that many seconds; timeout: seconds for a request without much data."""
 

@@ -12,8 +12,9 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
+from msgspec import Struct
+
 from ...core.clock import Clock, SystemClock
-from ...core.dataclass import dataclass
 from ...core.errors import UsageError
 from ...core.objects import Objects
 from .certain import Obstore
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """One kind of store. start: of its addresses; bucket, folder: the options that stand for the
     parts of an address; settings: option -> obstore's name; endpoints: variables of the
     environment that name an endpoint, the first one that is set counts."""

@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from ...core.dataclass import dataclass, field, replace
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from ...core.errors import UsageError
+from ...core.partial_repr import PartialRepr
 from ...core.redaction import clean
 from ...core.resource import Desired, Observed, Output, ProviderConfig
 from ...core.secret import Secret
@@ -47,8 +50,7 @@ _READABLE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """Variables as the command line gives them. given: texts NAME=VALUE and files, weakest
     first; untrusted: anybody may have written the files (--untrusted)."""
 
@@ -80,10 +82,11 @@ class Inputs:
         return untrusted.registry(os.environ) if self.untrusted else Registry()
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(PartialRepr, frozen=True):
     """folder: where it is; root: how far its files and functions may reach; tree: its files;
     asking: answers its data sources; texts: of sensitive variables, once one was asked for."""
+
+    _unshown = frozenset({"texts"})
 
     folder: Path
     root: Path
@@ -91,7 +94,7 @@ class Configuration:
     inputs: Inputs
     registry: Registry
     asking: Asking
-    texts: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    texts: dict[str, str] = field(default_factory=dict)
 
     def desired(
         self, *, offline: bool = False, computed: Mapping[str, FrozenMap] | None = None
@@ -154,7 +157,7 @@ class Configuration:
         blocks of ten thousand objects take more room than the objects."""
         files = tuple(map(_variables_alone, self.tree.configuration))
         tree = replace(self.tree, configuration=files, modules={})
-        return replace(self, tree=tree, asking=Asking(_nobody, self.asking.clusters))
+        return replace(self, tree=tree, asking=Asking(_nobody, self.asking.systems))
 
     def settled(self, desired: Desired, sessions: Mapping[str, Session]) -> Desired:
         """The same with what servers show by now: outputs that waited for it, rules that did."""

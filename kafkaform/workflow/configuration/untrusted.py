@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from ...core.dataclass import replace
+from msgspec.structs import replace
+
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.errors import UsageError
 from ...core.schema import Attribute, ObjectSchema

@@ -13,6 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar, cast
 
+from msgspec.structs import replace
+
 from kafkaform.apply.obligations import told
 from kafkaform.apply.recover import Recovered
 from kafkaform.apply.report import Work
@@ -21,7 +23,6 @@ from kafkaform.audit.event import Record
 from kafkaform.audit.index import Index
 from kafkaform.core.address import parse_address
 from kafkaform.core.canonical import digest
-from kafkaform.core.dataclass import replace
 from kafkaform.core.diagnostics import Range
 from kafkaform.core.progress import Report as ReportTo
 from kafkaform.core.progress import silent

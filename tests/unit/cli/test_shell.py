@@ -311,7 +311,7 @@ def test_which_lines_are_not_kept(line: str, secret: bool) -> None:
 
 
 @pytest.fixture
-def own_broker() -> Iterator[sandbox.Options]:
+def own_broker(own_brokers: None) -> Iterator[sandbox.Options]:
     """A broker that may be stopped."""
     options = sandbox.Options(f"shell-{os.getpid()}", keep_data=True)
     sandbox.up(options, probe)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 
-from kafkaform.core.dataclass import replace
+from msgspec.structs import replace
+
 from kafkaform.core.progress import Message, Progress
 from kafkaform.render.pace import Pace
 from kafkaform.render.progress import LOG_INTERVAL, Bars

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kafkaform.core.dataclass import replace
+from msgspec.structs import replace
 
 from ...protocol import apis
 from ..kind import Kind, KindRights
