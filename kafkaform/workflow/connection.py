@@ -12,9 +12,9 @@ from kafkaform_kafka.connection import java_properties as java
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
 from ..core.errors import ConfigurationError, UsageError
-from ..core.partial_repr import PartialRepr
 from ..core.redaction import remember
 from ..core.resource import ProviderConfig
+from ..core.secret import PartialRepr
 from ..provider.contract import Provider, Secrets, Session
 from ..provider.registry import Registry
 from .configuration.evaluation import Configuration, Inputs, read_configuration

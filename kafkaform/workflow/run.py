@@ -30,7 +30,7 @@ Approve = Callable[[Plan], bool]
 class Ask(Struct, frozen=True):
     """How this run was asked for. plan: apply this one and no other; expect: a reviewed token;
     approve, approved_by: who is asked, and what the log calls him; wait: poll for visibility;
-    confirm: the cluster ids whose objects a destroy may delete; imported: (address, id) to record
+    confirm: the scope ids whose objects a destroy can delete; imported: (address, id) to record
     only; instance, make: the provider instance and the plan of a command that needs no block."""
 
     options: Options = Options()

@@ -25,7 +25,7 @@ def keep_secrets(known: Known) -> Iterator[None]:
 
 
 def clean_report(report: Report) -> Report:
-    """The same without secrets: a broker's words may repeat what it was sent."""
+    """The same without secrets: an answer can repeat what was sent."""
     if report.stopped is not None:
         report.stopped.rewrite(clean)
     return replace(

@@ -31,9 +31,9 @@ from ..core.change import Path as AttributePath
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, OtherSystem, StorageError, UsageError
-from ..core.partial_repr import PartialRepr
 from ..core.redaction import Known, watched
 from ..core.resource import Desired, Identity
+from ..core.secret import PartialRepr
 from ..core.value import FrozenMap, SecretRef
 from ..core.words import Vocabulary
 from ..plan.codec import instances_in
@@ -89,7 +89,7 @@ def open_workspace(
     state: str | None = None,
     untrusted: bool = False,
 ) -> Workspace:
-    """Read and evaluate the configuration of a folder. Only data sources ask a cluster.
+    """Read and evaluate the configuration of a folder. Only data sources connect to a system.
 
     variables: input variables by name, as texts, numbers, bools, lists and maps of these; or as a
     command line has them, texts NAME=VALUE and files, the weakest first. variable_files: files of

@@ -11,10 +11,9 @@ from msgspec import field
 from msgspec.structs import replace
 
 from ...core.errors import UsageError
-from ...core.partial_repr import PartialRepr
 from ...core.redaction import clean
 from ...core.resource import Desired, Observed, Output, ProviderConfig
-from ...core.secret import Secret
+from ...core.secret import PartialRepr, Secret
 from ...core.value import FrozenMap, SecretRef, Value, freeze
 from ...language.declare.top_level import declare
 from ...language.declare.variables import resolve

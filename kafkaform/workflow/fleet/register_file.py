@@ -23,9 +23,9 @@ from ...core.canonical import dumps
 from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
 from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
-from ...core.partial_repr import PartialRepr
 from ...core.resource import ProviderConfig
 from ...core.schema import ObjectSchema
+from ...core.secret import PartialRepr
 from ...core.value import EMPTY, FrozenMap, Value
 from ...fleet.landed import register as model
 from ...fleet.landed.globs import expression
