@@ -53,7 +53,7 @@ from ..plan.observe import Look
 from ..state.edit import with_outputs
 from ..version import VERSION
 from .configuration.evaluation import recorded_outputs
-from .configuration.untrusted import applied_untrusted
+from .configuration.untrusted import apply_error
 from .events import Announcer, Listener
 from .interrupts import Unsent, unsent
 from .plan_choice import choose, refuse_old_token
@@ -118,7 +118,7 @@ def _error_of(applied: Applied, ask: Ask) -> KafkaformError | None:
 
 def _apply_locked(space: Workspace, ask: Ask, announce: Announcer, stop: Stop) -> Applied:
     if space.configuration.inputs.untrusted:
-        raise applied_untrusted()
+        raise apply_error()
     refuse_old_token(ask.expect)
     if not (ask.approve or ask.expect or ask.confirm):
         raise UsageError(

@@ -26,6 +26,7 @@ from ..provider.contract import Session
 from ..render.text import count
 from ..state.model import State
 from ..version import VERSION
+from .configuration.untrusted import dry_run_error
 from .events import Announcer, DryRun, Listener, PlanChosen
 from .secrecy import keep_secrets
 from .workspace import (
@@ -67,10 +68,7 @@ def plan_changes(
     ConnectError, PlanRefused, StorageError.
     """
     if validate and workspace.configuration.inputs.untrusted:
-        raise UsageError(
-            "--untrusted and --validate exclude each other: a dry run needs rights to write",
-            "Leave --validate to the run that applies; it does the same dry run first.",
-        )
+        raise dry_run_error()
     announce = Announcer(progress)
     with keep_secrets(workspace.known):
         with _read_only_plan(workspace, options, announce) as (plan, sessions):

@@ -10,7 +10,7 @@ import typer
 
 from ...core.errors import UsageError
 from ...plan.model import Options
-from ...workflow.configuration.untrusted import applied_untrusted
+from ...workflow.configuration.untrusted import apply_error
 from ...workflow.operations import apply_changes
 from ...workflow.plan_files import load_plan
 from ...workflow.planning import check_fail_on
@@ -80,7 +80,7 @@ def apply_command(
     With PLAN, apply that saved plan. With --expect, apply only the approved plan.
     """
     if untrusted:
-        raise applied_untrusted()
+        raise apply_error()
     options = Options(
         target=tuple(target),
         exclude=tuple(exclude),

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ...plan.model import Mode, Options
+from ...workflow.configuration.untrusted import dry_run_error
 from ...workflow.plan_files import save_file, save_plan
 from ...workflow.plan_rendering import render_plan
 from ...workflow.planning import check_fail_on, find_unmet, plan_changes, refuse_if_blocked
@@ -81,6 +82,8 @@ def plan(
     accept = accepted(open_access=accept_open_access, unproven_access=accept_unproven_access)
     options = Options(mode, tuple(target), tuple(exclude), tuple(adopt), max_deletes, accept)
     conditions = check_fail_on(fail_on)
+    if untrusted and validate:
+        raise dry_run_error()
     with screen(console, json=json, quiet=quiet, detail=not concise, sends=False) as shown:
         workspace = open_workspace(
             variables=var, variable_files=var_file, state=state, untrusted=untrusted

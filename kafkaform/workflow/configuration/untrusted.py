@@ -46,8 +46,16 @@ def is_ours(ref: SecretRef) -> bool:
     return ref.source == "env" and ref.name.startswith(PREFIX)
 
 
-def applied_untrusted() -> UsageError:
-    """The error of an apply of files that anybody may have written."""
+def dry_run_error() -> UsageError:
+    """Why there is no dry run of files that anybody may have written."""
+    return UsageError(
+        f"{FLAG} and --validate exclude each other: a dry run needs rights to write",
+        "Leave --validate to the run that applies; it does the same dry run first.",
+    )
+
+
+def apply_error() -> UsageError:
+    """Why files that anybody may have written are not applied."""
     return UsageError(
         f"apply takes no {FLAG}: what is applied must have been reviewed and merged",
         f"Plan with {FLAG}, review, merge, then `kafkaform apply --expect APPROVAL`.",
