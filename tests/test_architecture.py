@@ -118,6 +118,27 @@ def test_imports_follow_the_table(path: Path) -> None:
             assert home in may or any(f"{target}/".startswith(f"{one}/") for one in may), wrong
 
 
+def crosses(importer: tuple[str, ...], imported: tuple[str, ...]) -> bool:
+    """True where one provider imports another. Both as `own` names them."""
+    both = {importer[0], imported[0]} if importer and imported else set()
+    return len(both) == 2 and all(name.startswith("kafkaform_") for name in both)
+
+
+def test_providers_do_not_import_each_other() -> None:
+    """A provider can be installed, changed and removed without a look at any other: neither a
+    file nor the table of imports joins two of them."""
+    assert crosses(("kafkaform_connect", "session"), ("kafkaform_kafka", "connection", "tls"))
+    assert not crosses(("kafkaform_kafka", "session"), ("kafkaform_kafka", "wire", "client"))
+    assert not crosses(("fleet", "access"), ("kafkaform_kafka", "authority", "authorizer"))
+    for path in sources():
+        name = own(module_name(path))
+        for imported in imports(path):
+            assert not crosses(name or (), own(imported) or ()), f"{path}: {'.'.join(imported)}"
+    for folder, may in allowed_imports().items():
+        joined = [one for one in may if crosses((folder.split("/")[0],), (one.split("/")[0],))]
+        assert not joined, f"docs/architecture.md lets {folder} import {joined}"
+
+
 def test_the_tables_name_every_folder() -> None:
     """The table of imports has a row for each folder and no other; so has the picture for each
     package."""

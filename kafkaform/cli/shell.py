@@ -105,8 +105,8 @@ class Shell(Struct, frozen=True):
         for name in OFFERED:
             text = commands().commands[name].get_short_help_str(80)
             self.console.out(f"{name:<10}{text}")
-        self.console.out(f"{'help':<10}This list; `help COMMAND` tells more.")
-        self.console.out(f"{'exit':<10}End, as Ctrl-D does. Ctrl-C drops a line.")
+        self.console.out(f"{'help':<10}Show this list; `help COMMAND` shows the details.")
+        self.console.out(f"{'exit':<10}Leave the shell, like Ctrl-D. Ctrl-C discards a line.")
         return 0
 
 
@@ -145,13 +145,13 @@ def greeting(kept: Kept, cluster_id: str, principal: str | None) -> str:
 def shell(
     way: Way,
     allow_apply: Annotated[
-        bool, typer.Option("--allow-apply", help="Let `alter` change things.")
+        bool, typer.Option("--allow-apply", help="Allow `alter` to make changes.")
     ] = False,
 ) -> int:
-    """Type describe, explain, plan and alter over one connection.
+    """Run describe, explain, plan and alter interactively over one connection.
 
-    It only reads unless --allow-apply is given. Lines from a pipe are carried out one by one; it
-    ends with 1 if one of them failed.
+    The shell is read-only unless you give --allow-apply. It also runs commands from a pipe, one per
+    line, and then exits with 1 if any of them failed.
     """
     kept = Kept(way.flags, allow_apply)
     try:

@@ -1,6 +1,6 @@
 """The second line of defence: what is written passes `clean`, which knows the secrets in use.
 
-The first is `Secret`, which shows nothing; so nothing should ever reach this. But a broker may
+The first is `Secret`, which shows nothing; so nothing should ever reach this. But a server may
 repeat a password in an error text, and a library may put one into an exception.
 """
 

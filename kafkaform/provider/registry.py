@@ -22,16 +22,8 @@ GROUP = "kafkaform.providers"
 BUILT_IN: Mapping[str, str] = {"kafka": "kafkaform_kafka.provider"}
 """The providers that come with kafkaform: name -> the module that has its `PROVIDER`. No entry
 point can replace one, and none is looked for: that takes longer than Python's own start."""
-_PARTS = (
-    "name",
-    "config",
-    "types",
-    "data",
-    "check",
-    "open",
-    "review_needs",
-    "review",
-)
+_PARTS = tuple(name for name in vars(Provider) if not name.startswith("_"))
+"""What the contract requires of a provider."""
 
 
 class Offer(Struct, frozen=True):

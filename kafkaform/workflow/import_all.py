@@ -1,4 +1,4 @@
-"""`import --all`: what the clusters have, the state does not know, and no block declares.
+"""`import --all`: what the systems have, the state does not know, and no block declares.
 
 Reads only. What a listing may have left out is said, and never counts as not being there.
 """
@@ -30,7 +30,7 @@ PARTS: Mapping[str, str] = {"kafka_topic_config": "kafka_topic"}
 """Type -> the type whose objects hold its objects: it is not listed by itself, and what it
 declares is not declared by the other too."""
 SWITCHED_OFF = frozenset({"SECURITY_DISABLED"})
-"""Faults of a listing that say that the cluster has no objects of the kind at all."""
+"""Faults of a listing that say that the system has no objects of the kind at all."""
 PLACEHOLDER = SecretRef("env", "")
 """Where a secret has to be, which nobody can read."""
 NAMES_SHOWN = 5
@@ -71,7 +71,7 @@ class Stock(Struct, frozen=True):
 
 
 def take_stock(space: Workspace, wanted: Wanted) -> Stock:
-    """Everything that every cluster of the configuration has and the state lacks. Raises
+    """Everything that every system of the configuration has and the state lacks. Raises
     UsageError for a type that no provider lists, ConnectError."""
     _refuse_unknown(space, wanted)
     state = space.backend.load().state or first_state(space.sink)
@@ -131,7 +131,7 @@ def proven(space: Workspace, text: str, stock: Stock, name: str) -> str:
         what = f": {', '.join(wrong[:NAMES_SHOWN])}" if wrong else ""
         fault = Diagnostic(
             Severity.ERROR,
-            f"What was generated does not say what the cluster has{what}; nothing was written",
+            f"What was generated does not say what is live{what}; nothing was written",
             advice="Leave out what is named with --match or --type.",
         )
         raise KafkaformError(fault.summary, diagnostics=(fault, *broken))
@@ -185,14 +185,14 @@ def _is_listed(kind: ResourceType) -> bool:
     return kind.expand is None and kind.name not in PARTS
 
 
-# ── one cluster ─────────────────────────────────────────────────────────────────────────
+# ── one system ──────────────────────────────────────────────────────────────────────────
 
 
 def _instance(
     space: Workspace, session: Session, instance: str, known: set[Thing], wanted: Wanted
 ) -> Stock:
     """The objects that nobody declares or records; `known` is extended by them, since another
-    instance may lead to the same cluster."""
+    instance may lead to the same system."""
     stock = Stock()
     for name, kind in space.providers[instance].types.items():
         if _is_listed(kind) and (not wanted.types or name in wanted.types):

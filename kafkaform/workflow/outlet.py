@@ -4,7 +4,7 @@ While a command runs, standard output and error are `Fenced`, whoever writes to 
 rich, a log handler or a library. Files of text that a command leaves pass `cleaned`.
 
 A stream that takes no more (closed, a full disk, a reader that left) ends a command only while
-that changes nothing for a cluster: `Unwritable`. Once something may have been sent the rest is
+that changes nothing outside: `Unwritable`. Once something may have been sent the rest is
 dropped, everything is recorded, and the end of the command tells. What standard error does not
 take is dropped always: there is nobody to tell.
 """

@@ -7,10 +7,12 @@ import errno
 import os
 from pathlib import Path
 
-from ..core.errors import StorageError, UsageError
+from ..core.errors import ConfigurationError, StorageError, UsageError
 from ..core.storage import refusal
+from ..core.words import Vocabulary, Words
 from ..plan.codec import decode
 from ..plan.model import Plan
+from ..provider.registry import Registry
 from ..state.backends import files
 
 
@@ -51,3 +53,12 @@ def saved_plan(path: Path) -> Plan:
         raise UsageError(
             f"{path} cannot be read: {reason}", "Save a plan: `kafkaform plan -out=FILE`."
         ) from None
+
+
+def words_of(plan: Plan, registry: Registry) -> Vocabulary:
+    """The words of the plan's providers; a provider that is not installed here has none."""
+    words: dict[str, Words] = {}
+    for instance in plan.instances:
+        with contextlib.suppress(ConfigurationError):
+            words[instance] = registry.load(instance.partition(".")[0]).words
+    return words

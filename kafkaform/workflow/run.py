@@ -27,8 +27,8 @@ from .workspace import Workspace
 
 class Ask(Struct, frozen=True):
     """How this apply was asked for. plan_file: a saved plan; expect: a reviewed token; how: how
-    it is approved if nobody is asked (`auto_approve`); wait: poll for visibility; confirm: the
-    cluster ids whose objects a destroy may delete; imported: (address, id) to record only;
+    it is approved if nobody is asked (`auto_approve`); wait: poll for visibility; confirm: scope
+    ids of systems whose objects a destroy may delete; imported: (address, id) to record only;
     instance, make: the provider instance and the plan of a command that needs no block."""
 
     options: Options

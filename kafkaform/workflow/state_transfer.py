@@ -102,7 +102,7 @@ def _refuse_other(new: State, old: State | None, target: Store, *, force: bool) 
             f"{target.backend.location} holds serial {old.serial}, the new state is older: serial "
             f"{new.serial}",
             "If the older one is meant (a backup, put back), push with --force. What it does not "
-            "know is no longer managed; nothing is deleted in a cluster.",
+            "know is no longer managed; nothing is deleted where it is live.",
         )
 
 

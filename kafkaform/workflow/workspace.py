@@ -30,9 +30,10 @@ from ..audit.written import written_paths
 from ..core.change import Path as AttributePath
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import has_errors
-from ..core.errors import ConfigurationError, OtherCluster, StorageError
+from ..core.errors import ConfigurationError, OtherSystem, StorageError
 from ..core.resource import Desired, Identity
 from ..core.value import FrozenMap, SecretRef
+from ..core.words import Vocabulary
 from ..plan.codec import instances_in
 from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..render.text import count
@@ -65,6 +66,11 @@ class Workspace(Struct, frozen=True):
     def types(self) -> dict[str, ResourceType]:
         """Those of commands too."""
         return types_of(self.providers.values())
+
+    @property
+    def words(self) -> Vocabulary:
+        """What the users of these providers call their things."""
+        return {instance: provider.words for instance, provider in self.providers.items()}
 
 
 def open_workspace(inputs: Inputs, state: str | None = None, *, whole: bool = False) -> Workspace:
@@ -118,27 +124,28 @@ def connected(
 
 
 def refuse_other_scope(found: Index, sessions: Mapping[str, Session]) -> None:
-    """The log says which cluster an instance is, whatever became of the state. Raises
-    OtherCluster if another one answers."""
+    """The log says which system an instance is, whatever became of the state. Raises
+    OtherSystem if another one answers."""
     for instance, session in sessions.items():
         scope = session.facts.scope_id
         known = found.scopes.get(instance, scope)
         if known != scope:
-            raise OtherCluster(
-                f'"{instance}" is cluster {scope}, but all that was applied from here went to '
-                f"cluster {known}",
-                "Check bootstrap_servers and the folder. A new cluster needs a state and a log of "
-                "its own: another folder, or another --state.",
+            words = session.words
+            raise OtherSystem(
+                f'"{instance}" is {words.system} {scope}, but all that was applied from here went '
+                f"to {words.system} {known}",
+                f"{words.check_address[:-1]} and the folder. A new {words.system} needs a state "
+                "and a log of its own: another folder, or another --state.",
             )
 
 
 def open_instance(space: Workspace, instance: str) -> Session:
     """A session of this provider instance. Raises ConnectError; ConfigurationError if another
-    instance of the configuration reaches the same cluster."""
+    instance of the configuration reaches the same system."""
     block = space.desired.providers[instance]
     secrets = resolve(references(block.config), space.configuration.secret)
     session = space.providers[instance].open(instance, block.config, secrets)
-    return space.configuration.asking.clusters.enter(block, session)
+    return space.configuration.asking.systems.enter(block, session)
 
 
 def _refuse_impossible_rows(
@@ -204,7 +211,7 @@ def read_log(sink: Sink, state: State | None) -> Index:
             f"{sink.location} is gone, but the state follows from record {head.seq} of it",
             "Put it back from a backup: nothing else tells what earlier runs left open. If it is "
             "lost for good, move the state away, too, and take the objects over with `kafkaform "
-            "apply --adopt '*'`; the cluster is not touched by that.",
+            "apply --adopt '*'`; what is live is not touched by that.",
         )
     return index(glances(sink.lines(), sink.location, head), head)
 

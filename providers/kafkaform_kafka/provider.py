@@ -11,12 +11,14 @@ from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.resource import Depth, Facts, Sweep
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
+from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 
 from .connection.settings import CONFIG, check, read_settings
 from .data_sources import DATA
 from .kinds.kind import Kind, KindRights
 from .resource_kinds import KINDS
+from .words import WORDS
 
 
 class KafkaProvider(Struct, frozen=True):
@@ -28,6 +30,10 @@ class KafkaProvider(Struct, frozen=True):
     rights: Mapping[str, KindRights]
     """What the guard against lock-outs looks after, by kind."""
     name: str = "kafka"
+
+    @property
+    def words(self) -> Words:
+        return WORDS
 
     @property
     def config(self) -> ObjectSchema:

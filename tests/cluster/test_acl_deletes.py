@@ -49,7 +49,7 @@ class Sent:
 
 
 @pytest.fixture(scope="module")
-def crowded() -> Iterator[Sandbox]:
+def crowded(own_brokers: None) -> Iterator[Sandbox]:
     """A broker with LIVE ACLs."""
     with own_sandbox(f"acls-{os.getpid()}") as box:
         session = connect(box, "admin")

@@ -352,7 +352,6 @@ TOUCHED: tuple[tuple[dict[str, Any], Collection[str] | None], ...] = (
 )
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(("change", "wanted"), TOUCHED)
 def test_clusters_are_touched_by_what_is_about_them(
     spark: SparkSession, change: dict[str, Any], wanted: Collection[str] | None
@@ -389,7 +388,6 @@ def _views(
 # ── checks ──────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.spark
 def test_a_table_that_breaks_its_own_rules_is_told_with_an_example(spark: SparkSession) -> None:
     one = {"taken": datetime(2026, 1, 1, tzinfo=UTC), "body": "{}", "_file": "f", "_build": "b"}
     good = {**one, "_ingested_at": one["taken"]}
@@ -409,7 +407,6 @@ def test_a_table_that_breaks_its_own_rules_is_told_with_an_example(spark: SparkS
         sound("quarantine", keyless)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -442,7 +439,6 @@ def brought(lines: list[bytes]) -> Follow:
     return follow
 
 
-@pytest.mark.spark
 def test_a_build_makes_anew_what_something_new_is_about(
     spark: SparkSession, tmp_path: Path
 ) -> None:

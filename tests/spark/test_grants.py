@@ -23,8 +23,6 @@ from .grants_oracle import findings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 OWNERS = (
     Owner("team-u", principals=("User:u", "User:root", "User:*")),

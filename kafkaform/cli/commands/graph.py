@@ -19,9 +19,9 @@ from ..terminal.console import Console
 
 
 def graph(var: Var = [], var_file: VarFile = []) -> None:
-    """Print what refers to what in the configuration, for Graphviz.
+    """Print the configuration's dependency graph for Graphviz.
 
-    An arrow leads to what is needed. To draw it: kafkaform graph | dot -Tsvg > graph.svg
+    Arrows point to dependencies. To draw the graph: kafkaform graph | dot -Tsvg > graph.svg
     """
     configuration = read_configuration(Path.cwd(), Inputs.of(var, var_file), Registry())
     built = configuration.evaluated(offline=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from ...apply.preflight import refuse
 from ...apply.secrets import in_plan, refuse_exposed, resolve
 from ...core.errors import UsageError
 from ...core.redaction import clean
+from ...core.words import Vocabulary
 from ...plan.codec import encode
 from ...plan.model import Mode, Options, Plan
 from ...workflow.configuration.evaluation import Inputs
@@ -62,15 +64,17 @@ NEXT = "Next: `kafkaform apply` plans again and asks; with --expect APPROVAL it 
 def plan(
     out: Out = None,
     comment: Comment = None,
-    destroy: Annotated[bool, typer.Option("--destroy", help="Plan to delete all.")] = False,
+    destroy: Annotated[bool, typer.Option("--destroy", help="Plan to delete everything.")] = False,
     detailed_exitcode: Annotated[
         bool,
-        typer.Option("--detailed-exitcode", help="0: no changes, 2: changes, 8: blocked."),
+        typer.Option(
+            "--detailed-exitcode", help="Exit with 0: no changes, 2: changes, 8: blocked."
+        ),
     ] = False,
     validate: Annotated[
-        bool, typer.Option("--validate", help="Also do the dry run that an apply does first.")
+        bool, typer.Option("--validate", help="Also do the dry run that apply does first.")
     ] = False,
-    concise: Annotated[bool, typer.Option("--concise", help="One line a change.")] = False,
+    concise: Annotated[bool, typer.Option("--concise", help="Print one line per change.")] = False,
     target: Target = [],
     exclude: Exclude = [],
     adopt: Adopt = [],
@@ -87,7 +91,7 @@ def plan(
     quiet: Quiet = False,
     input: Input = True,
 ) -> None:
-    """Show what an apply would change. Reads only; sends and saves nothing."""
+    """Show what apply would change, without changing the cluster or the state."""
     console = Console.standard(no_color=no_color, interactive=input)
     mode = Mode.DESTROY if destroy else Mode.NORMAL
     accept = accepted(open_access=accept_open_access, unproven_access=accept_unproven_access)
@@ -97,6 +101,7 @@ def plan(
         _check_untrusted(state, validate)
     with screen(console, json=json, quiet=quiet, detail=not concise) as shown:
         space = open_workspace(Inputs.of(var, var_file, untrusted=untrusted), state)
+        shown.words = space.words
         if validate:
             made, verdicts = validated_plan(space, options, shown.progress)
         else:
@@ -106,7 +111,7 @@ def plan(
             shown.validated(made, verdicts)
             resolve(in_plan(made), space.configuration.secret)
             refuse(verdicts, {s.id: s for change in made.effective for s in change.steps})
-        _save(made, out, comment)
+        _save(made, out, comment, space.words)
         if out is not None:
             command = shlex.join(["kafkaform", "apply", str(out)])
             shown.note(f"Saved to {out}. To apply exactly this plan: {command}")
@@ -135,16 +140,17 @@ def _check_untrusted(state: str | None, validate: bool) -> None:
         )
 
 
-def _save(made: Plan, out: Path | None, comment: Path | None) -> None:
+def _save(made: Plan, out: Path | None, comment: Path | None, words: Vocabulary) -> None:
     """Write the plan file and the review comment. Raises StorageError, ConfigurationError."""
     refuse_exposed(made)
-    for path, content, private in ((out, encode, True), (comment, _comment, False)):
+    comment_of = partial(_comment, words=words)
+    for path, content, private in ((out, encode, True), (comment, comment_of, False)):
         if path is not None:
             save(path, content(made), private=private)
 
 
-def _comment(made: Plan) -> bytes:
+def _comment(made: Plan, words: Vocabulary) -> bytes:
     # The template engine is slow to load and only comments need it.
     from ...render.markdown import markdown
 
-    return clean(markdown(made, command=apply_command(made))).encode()
+    return clean(markdown(made, words=words, command=apply_command(made))).encode()

@@ -33,6 +33,7 @@ def run_apply(
     """Apply and show what came of it. Raises the error that the exit code stands for."""
     with screen(console, json=json, quiet=quiet, detail=detail) as shown:
         space = _with_import(open_workspace(inputs, state_file), ask)
+        shown.words = space.words
         done = apply(space, ask, shown)
         if done.already:
             shown.note(f"Already applied by run {done.already}; everything is still so.")

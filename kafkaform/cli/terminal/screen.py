@@ -23,6 +23,7 @@ from ...core.errors import KafkaformError, UsageError, exit_code
 from ...core.progress import Event, silent
 from ...core.progress import Report as ReportTo
 from ...core.resource import FaultClass, Output
+from ...core.words import NEUTRAL, Vocabulary
 from ...plan.model import Mode, Plan
 from ...render import stream
 from ...render.human import human
@@ -46,23 +47,26 @@ _FEW = 5
 
 class TextScreen(Struct):
     """For people: plans and results on stdout, progress and questions on stderr. clear: takes
-    the progress from the terminal before anything else is written there."""
+    the progress from the terminal before anything else is written there; words: of the providers
+    whose plans are shown, once they are known."""
 
     console: Console
     progress: ReportTo = silent
     clear: Callable[[], None] = lambda: None
     detail: bool = True
     command: str = "apply"
+    words: Vocabulary = field(default_factory=dict)
 
     def plan(self, plan: Plan) -> None:
         self.clear()
+        colour, width = self.console.colour, self.console.width
         self.console.out(
-            human(plan, colour=self.console.colour, width=self.console.width, detail=self.detail)
+            human(plan, words=self.words, colour=colour, width=width, detail=self.detail)
         )
 
     def validated(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
         self.clear()
-        self.console.out("\n" + validation_text(plan, verdicts))
+        self.console.out("\n" + validation_text(plan, verdicts, self.words))
 
     def approve(self, plan: Plan) -> bool:
         """Only `yes` applies; a destroy asks for the cluster id of each instance."""
@@ -78,7 +82,8 @@ class TextScreen(Struct):
 
     def _type_cluster(self, instance: str, plan: Plan) -> bool:
         scope = plan.instances[instance].facts.scope_id
-        question = f'\nEverything of {instance} is destroyed. Type its cluster id "{scope}": '
+        system = self.words.get(instance, NEUTRAL).system
+        question = f'\nEverything of {instance} is destroyed. Type its {system} id "{scope}": '
         return self.console.ask(question) == scope
 
     def recovered(self, found: Recovered) -> None:
@@ -105,18 +110,18 @@ class TextScreen(Struct):
 
     def result(self, report: Report, run: str, plan: Plan) -> None:
         self.clear()
-        told = _report(report, run, plan)
+        told = _report(report, run, plan, self.words)
         self.console.out("\n" + apply_summary(told, colour=self.console.colour))
         self._late(report.invisible)
 
     def _late(self, late: tuple[Invisible, ...]) -> None:
-        where = attrgetter("node", "why")
-        for (node, why), many in groupby(sorted(late, key=where), where):
+        where = attrgetter("noun", "node", "why")
+        for (noun, node, why), many in groupby(sorted(late, key=where), where):
             names = [inline(item.address) for item in many]
             shown = names if len(names) <= _FEW else [count(len(names), "object")]
             silent = f": it does not answer ({inline(why)})" if why else ""
             for name in shown:
-                self.note(f"{name}: applied, not yet visible on broker {node}{silent}.")
+                self.note(f"{name}: applied, not yet visible on {noun} {node}{silent}.")
 
     def outputs(self, outputs: tuple[Output, ...]) -> None:
         pass
@@ -131,6 +136,7 @@ class JsonScreen(Struct):
     console: Console
     command: str = "apply"
     stream: stream.Stream = field(default_factory=lambda: stream.Stream(SystemClock()))
+    words: Vocabulary = field(default_factory=dict)
 
     def progress(self, event: Event) -> None:
         self._put(stream.progress(event))
@@ -139,11 +145,11 @@ class JsonScreen(Struct):
         self._put(stream.version(__version__))
 
     def plan(self, plan: Plan) -> None:
-        for line in self.stream.lines(stream.plan_events(plan)):
+        for line in self.stream.lines(stream.plan_events(plan, self.words)):
             self.console.out(line)
 
     def validated(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
-        for line in self.stream.lines(validation_events(plan, verdicts)):
+        for line in self.stream.lines(validation_events(plan, verdicts, self.words)):
             self.console.out(line)
 
     def approve(self, plan: Plan) -> bool:
@@ -165,7 +171,7 @@ class JsonScreen(Struct):
     def result(self, report: Report, run: str, plan: Plan) -> None:
         for result in report.results:
             self._put(stream.apply_result(result.change, result.outcome, result.duration_ms / 1000))
-        self._put(stream.apply_summary(_report(report, run, plan)))
+        self._put(stream.apply_summary(_report(report, run, plan, self.words)))
 
     def outputs(self, outputs: tuple[Output, ...]) -> None:
         self._put(stream.outputs(outputs))
@@ -181,10 +187,10 @@ class JsonScreen(Struct):
 Screen = TextScreen | JsonScreen
 
 
-def _report(report: Report, run: str, plan: Plan) -> ApplyReport:
+def _report(report: Report, run: str, plan: Plan, words: Vocabulary) -> ApplyReport:
     pairs = ((r.change, r.outcome) for r in report.results)
     blocked = sum(1 for change in plan.changes if change.blocked is not None)
-    return apply_report(pairs, run, blocked=blocked)
+    return apply_report(pairs, run, blocked=blocked, words=words)
 
 
 def _recovered(found: Recovered) -> Iterator[str]:

@@ -173,7 +173,7 @@ def workspace(
     written there. Raises ConfigurationError, StorageError, and UsageError for a state file beside a
     cluster that flags name."""
     if found.configuration is not None:
-        found.configuration.asking.clusters.note(found.settings, cluster_id)
+        found.configuration.asking.systems.note(found.settings, cluster_id, found.provider.words)
         desired = found.configuration.desired()
         found.configuration.asking.close()
         if has_errors(desired.diagnostics):
@@ -194,7 +194,7 @@ def workspace(
         )
     folder = cluster_folder(cluster_id) if keep else place_of(cluster_id)
     asking = Asking(lambda _: found.open())
-    asking.clusters.note(found.settings, cluster_id)
+    asking.systems.note(found.settings, cluster_id, found.provider.words)
     bare = Bare(
         folder,
         folder,

@@ -168,7 +168,7 @@ class Configuration(PartialRepr, frozen=True):
         blocks of ten thousand objects take more room than the objects."""
         files = tuple(map(_variables_alone, self.tree.configuration))
         tree = replace(self.tree, configuration=files, modules={})
-        return replace(self, tree=tree, asking=Asking(_nobody, self.asking.clusters))
+        return replace(self, tree=tree, asking=Asking(_nobody, self.asking.systems))
 
     def settled(self, desired: Desired, sessions: Mapping[str, Session]) -> Desired:
         """The same with what servers show by now: outputs that waited for it, rules that did."""

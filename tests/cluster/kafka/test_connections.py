@@ -29,7 +29,7 @@ WRONG = "hunter2-wrong"
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[Doors]:
+def house(own_brokers: None) -> Iterator[Doors]:
     """One broker with all the listeners."""
     with doors.opened(f"doors-{os.getpid()}") as opened:
         yield opened

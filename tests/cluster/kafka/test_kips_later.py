@@ -202,7 +202,7 @@ def _unasked(kind: str, depth: Depth) -> Sweep:
 
 
 @pytest.fixture
-def generous() -> Iterator[Any]:
+def generous(own_brokers: None) -> Iterator[Any]:
     """A broker that creates each topic that a client asks for."""
     name = f"tests-auto-{os.getpid()}"
     config = (("auto.create.topics.enable", "true"),)

@@ -33,8 +33,9 @@ from kafkaform_kafka.simulation.defaults import TOPIC_DEFAULTS
 from ...conftest import Broker
 from ...kit.kafka.logins import Login
 from ...kit.kafka.topic_systems import SimulatedSystem, real_system
+from ...kit.needs import BROKER
 
-SYSTEMS = ("memory", "memory-lagging", "broker")
+SYSTEMS = ("memory", "memory-lagging", BROKER)
 
 
 @pytest.fixture(params=SYSTEMS)

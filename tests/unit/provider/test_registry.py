@@ -16,11 +16,13 @@ from kafkaform.provider.registry import BUILT_IN, GROUP, Registry
 
 PROVIDER = """
 from types import SimpleNamespace
-PARTS = dict(config=None, types={}, data={}, check=None, open=None)
-PARTS.update(review_needs=None, review=None)
+PARTS = dict(words=None, config=None, types={}, data={}, check=None, open=None)
+PARTS.update(commanded={}, review_needs=None, review=None)
 GOOD = SimpleNamespace(name="good", **PARTS)
 MISNAMED = SimpleNamespace(name="other", **PARTS)
 HOLLOW = SimpleNamespace(name="hollow", config=None, types={}, data={}, open=None, review=None)
+BARE = SimpleNamespace(**{**PARTS, "name": "bare"})
+del BARE.commanded
 """
 
 
@@ -158,7 +160,12 @@ def test_the_same_offer_seen_twice_is_one(module: str) -> None:
 @pytest.mark.parametrize(
     ("attribute", "name", "complaint"),
     [
-        ("HOLLOW", "hollow", "it lacks check, review_needs"),
+        ("HOLLOW", "hollow", "it lacks words, commanded, check, review_needs"),
+        (
+            "BARE",
+            "bare",
+            "acme_providers_of_registry_test:BARE is not a provider: it lacks commanded",
+        ),
         ("MISNAMED", "good", 'calls itself "other"'),
     ],
 )
