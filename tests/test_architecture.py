@@ -291,3 +291,13 @@ def test_no_registry_address_and_no_machine_path_in_the_repository() -> None:
         for host in hosts:
             assert host not in text, f"{path.relative_to(ROOT)} names {host}"
         assert str(ROOT) + "/" not in text, f"{path.relative_to(ROOT)} holds a machine's path"
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_only_the_parser_and_the_evaluation_know_of_passed_over_blocks(path: Path) -> None:
+    """A block that repeats an earlier one is a `Block` like any other, except to those who save
+    time by it."""
+    name = module_name(path)
+    if name[1:2] != ("syntax",) and name[1:3] != ("language", "evaluate"):
+        module = ("kafkaform", "syntax", "stamps")
+        assert module not in {imported[:3] for imported in imports(path)}

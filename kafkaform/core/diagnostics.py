@@ -65,7 +65,7 @@ def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """`Did you mean "x"?` for the nearest known word, whatever its case, or an empty string."""
-    import difflib  # only a misspelt word needs it
+    import difflib  # noqa: PLC0415  # only a misspelt word needs it
 
     folded = {item.casefold(): item for item in known}
     near = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)

@@ -41,7 +41,7 @@ class Known:
         with self._lock:
             if secret in self._secrets:
                 return
-            from .spellings import spellings  # what only a run with secrets has to load
+            from .spellings import spellings  # noqa: PLC0415  # only a run with secrets needs it
 
             self._secrets.add(secret)
             for form in spellings(secret):

@@ -49,20 +49,19 @@ class KafkaProvider(Struct, frozen=True):
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
         settings = read_settings(instance, config, secrets)
-        # Importing both clients takes a quarter of a second, which `validate` need not pay.
-        from .session import open_session
+        from .session import open_session  # noqa: PLC0415  # the clients take a quarter of a second to load
 
         return open_session(settings, self.kinds)
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
-        from .review import changes as review  # plans need it, `validate` does not
+        from .review import changes as review  # noqa: PLC0415  # only plans need it
 
         return review.review_needs(changes)
 
     def review(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
     ) -> Review:
-        from .review import changes as review
+        from .review import changes as review  # noqa: PLC0415  # only plans need it
 
         return review.review(changes, sweeps, facts, self.rights)
 

@@ -16,6 +16,7 @@ from ...core.resource import Desired, Observed, Output, ProviderConfig
 from ...core.secret import PartialRepr, Secret
 from ...core.value import FrozenMap, SecretRef, Value, freeze
 from ...language.declare.top_level import declare
+from ...language.declare.used_names import list_used_names
 from ...language.declare.variables import resolve
 from ...language.desired import (
     Built,
@@ -150,7 +151,7 @@ class Configuration(PartialRepr, frozen=True):
     def _schemas(self, offline: bool) -> Schemas:
         """What is installed, and where it connects as far as the environment says that."""
         environment = self.inputs.environment
-        known = schemas({name: self.registry.load(name) for name in self.registry.names})
+        known = schemas(self._providers())
         if self.inputs.untrusted and not offline:
             infos = {n: untrusted.fenced(info, environment) for n, info in known.providers.items()}
         else:
@@ -159,6 +160,16 @@ class Configuration(PartialRepr, frozen=True):
                 for name, info in known.providers.items()
             }
         return replace(known, providers=infos)
+
+    def _providers(self) -> dict[str, Provider]:
+        """Providers by name: those that come with kafkaform, and all others too if the files name
+        something that these do not have."""
+        load, registry = self.registry.load, self.registry
+        found = {name: load(name) for name in registry.built_in}
+        words = {word for name, one in found.items() for word in (name, *one.types, *one.data)}
+        if list_used_names(self.tree) <= words:
+            return found
+        return {name: load(name) for name in registry.names}
 
     def secret(self, ref: SecretRef) -> Secret | None:
         """The secret that a reference names, or None if it is not there."""
