@@ -64,7 +64,7 @@ class Inputs:
         var_file: Sequence[Path] = (),
         *,
         untrusted: bool = False,
-        environment: Mapping[str, str] = os.environ,
+        environment: Mapping[str, str] | None = None,
     ) -> Inputs:
         """var: values by name, or texts and files in the order of the command line, as `InOrder`
         puts them. Raises UsageError for a file that cannot be read."""
@@ -77,7 +77,7 @@ class Inputs:
                 for item in given
             ),
             untrusted,
-            environment,
+            os.environ if environment is None else environment,
         )
 
     @property
