@@ -25,9 +25,11 @@ from kafkaform.cli.commands.sandbox import probe
 from kafkaform.core.errors import Locked
 
 from .conformance.summary import pytest_terminal_summary  # noqa: F401  # pytest finds it here
+from .kit import extras, guard, needs
 from .kit.fleet.session import spark  # noqa: F401  # pytest finds it here
 from .kit.kafka.clusters import HELD
 from .kit.kafka.logins import Login, new_login
+from .kit.needs import own_brokers, own_spark  # noqa: F401  # pytest finds them here
 
 WAIT_SECONDS = 120.0
 SPARK_SECONDS = 900
@@ -166,8 +168,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Long files first; else as they were found, or in the random order that is asked for."""
     for item in items:
-        if uses_broker(item):
-            item.add_marker("broker")
+        needs.mark(item)
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.timeout(SPARK_SECONDS))
     if seed := config.getoption("--shuffle"):
@@ -182,22 +183,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=rank)
 
 
-def uses_broker(item: pytest.Item) -> bool:
-    """True if the test takes one of the run's brokers, also by the name of a parameter."""
-    taken = {*getattr(item, "fixturenames", ())}
-    parameters = getattr(getattr(item, "callspec", None), "params", {})
-    return not taken.isdisjoint(RUNS) or "broker" in parameters.values()
-
-
-RUNS = ("broker", "other_broker")
-"""The fixtures that start a broker of the run."""
-
-
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Signals do here what they do at a terminal: who is started in the background inherits that
     they are ignored, and would hand it on to the commands under test."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    config.pluginmanager.register(guard)
+    config.pluginmanager.register(extras)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

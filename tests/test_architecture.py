@@ -118,6 +118,27 @@ def test_imports_follow_the_table(path: Path) -> None:
             assert home in may or any(f"{target}/".startswith(f"{one}/") for one in may), wrong
 
 
+def crosses(importer: tuple[str, ...], imported: tuple[str, ...]) -> bool:
+    """True where one provider imports another. Both as `own` names them."""
+    both = {importer[0], imported[0]} if importer and imported else set()
+    return len(both) == 2 and all(name.startswith("kafkaform_") for name in both)
+
+
+def test_providers_do_not_import_each_other() -> None:
+    """A provider can be installed, changed and removed without a look at any other: neither a
+    file nor the table of imports joins two of them."""
+    assert crosses(("kafkaform_connect", "session"), ("kafkaform_kafka", "connection", "tls"))
+    assert not crosses(("kafkaform_kafka", "session"), ("kafkaform_kafka", "wire", "client"))
+    assert not crosses(("fleet", "access"), ("kafkaform_kafka", "authority", "authorizer"))
+    for path in sources():
+        name = own(module_name(path))
+        for imported in imports(path):
+            assert not crosses(name or (), own(imported) or ()), f"{path}: {'.'.join(imported)}"
+    for folder, may in allowed_imports().items():
+        joined = [one for one in may if crosses((folder.split("/")[0],), (one.split("/")[0],))]
+        assert not joined, f"docs/architecture.md lets {folder} import {joined}"
+
+
 def test_the_tables_name_every_folder() -> None:
     """The table of imports has a row for each folder and no other; so has the picture for each
     package."""
@@ -202,10 +223,7 @@ def test_only_cli_and_render_print(path: Path) -> None:
     for node in nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert loud or node.func.id != "print", f"print in line {node.lineno}"
-            # As the standard decorator does, from nothing but names in our own code.
-            allowed = name == ("kafkaform", "core", "dataclass") and node.func.id == "exec"
-            banned = ("eval", "exec")
-            assert allowed or node.func.id not in banned, f"{node.func.id} in line {node.lineno}"
+            assert node.func.id not in ("eval", "exec"), f"{node.func.id} in line {node.lineno}"
     assert not {"pickle", "marshal", "shelve"} & {imported[0] for imported in imports(path)}
 
 
@@ -273,3 +291,13 @@ def test_no_registry_address_and_no_machine_path_in_the_repository() -> None:
         for host in hosts:
             assert host not in text, f"{path.relative_to(ROOT)} names {host}"
         assert str(ROOT) + "/" not in text, f"{path.relative_to(ROOT)} holds a machine's path"
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_only_the_parser_and_the_evaluation_know_of_passed_over_blocks(path: Path) -> None:
+    """A block that repeats an earlier one is a `Block` like any other, except to those who save
+    time by it."""
+    name = module_name(path)
+    if name[1:2] != ("syntax",) and name[1:3] != ("language", "evaluate"):
+        module = ("kafkaform", "syntax", "stamps")
+        assert module not in {imported[:3] for imported in imports(path)}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
+class Again(Struct, frozen=True):
     """command: the name of the one that runs; same: how to run it once more, in words; reviewed:
     it applies a plan that was reviewed before it began, from a file or by its approval."""
 

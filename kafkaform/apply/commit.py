@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from ..core.change import Action, Change, Outcome, Path
-from ..core.dataclass import replace
 from ..core.value import EMPTY, FrozenMap
 from ..plan.diff import lay_over, set_only
 from ..state.model import Row

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import StrEnum
 
+from msgspec.structs import replace
+
 from ..core.change import Action, Change, Path, Step
-from ..core.dataclass import replace
 from ..core.resource import Absent, Facts, Observed, Reading
 from ..core.value import Value
 from ..plan.diff import flatten

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
 from ..audit.event import (
     Kind,
     Record,
@@ -23,10 +25,9 @@ from ..audit.event import (
 )
 from ..audit.journal import Journal
 from ..core.change import Action, Change, Evidence, Repeat, Request, Step
-from ..core.dataclass import dataclass
 from ..core.errors import StorageError
 from ..core.head import Head
-from ..core.resource import MOVE, THROTTLE, Identity
+from ..core.resource import SETTING, TASK, Identity
 from ..core.value import EMPTY, FrozenMap
 from ..plan.model import Plan
 from ..state.backend import Backend
@@ -57,8 +58,7 @@ def bookkeeping(change: Change) -> Step:
     )
 
 
-@dataclass(slots=True)
-class Ledger:
+class Ledger(Struct):
     """State and log of one run, in step. version: of the state as it is stored now; obligations:
     those that are open now."""
 
@@ -110,7 +110,7 @@ class Ledger:
     def _owed_first(self, plan: Plan, results: Sequence[Result]) -> list[tuple[Kind, FrozenMap]]:
         owed = self.owed
         return [
-            (Kind.OBLIGATION, obligation_body(self._subject(plan, r), ticket, THROTTLE))
+            (Kind.OBLIGATION, obligation_body(self._subject(plan, r), ticket, SETTING))
             for r in results
             if (ticket := r.step.owes) is not None
             and (r.step.identity.instance, ticket) not in owed
@@ -120,7 +120,7 @@ class Ledger:
         """The obligations of what these steps started, but of work that is owed already."""
         owed = self.owed
         return [
-            (Kind.OBLIGATION, obligation_body(self._subject(plan, r), r.outcome.ticket, MOVE))
+            (Kind.OBLIGATION, obligation_body(self._subject(plan, r), r.outcome.ticket, TASK))
             for r in results
             if r.outcome.ticket is not None and r.work not in owed
         ]

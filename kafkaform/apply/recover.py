@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..audit.event import Record, seconds
 from ..audit.index import Index, of_run
 from ..core.change import Outcome, OutcomeStatus, Repeat
 from ..core.clock import Clock
-from ..core.dataclass import dataclass, replace
 from ..core.progress import Message
 from ..core.progress import Report as ReportTo
 from ..core.resource import Declared, Fault, FaultClass, Identity, Observed, Reading
@@ -27,7 +29,7 @@ from ..plan.diff import flatten
 from ..plan.model import Plan
 from ..provider.contract import ResourceType, Session
 from ..state.model import State
-from .freshness import refuse_other_cluster
+from .freshness import refuse_other_system
 from .judge import HAPPENED, judge, untellable
 from .ledger import Ledger
 from .obligations import ask
@@ -41,8 +43,7 @@ SUPERSEDED = "SUPERSEDED"
 """The code of what nobody needs to know any more: something else is sent instead, or nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class World:
+class World(Struct, frozen=True):
     """What recovery may look at. declared: what the configuration wants today; resumed: ids of
     the runs whose approval is being applied again, which sends all that they have not done."""
 
@@ -54,8 +55,7 @@ class World:
     resumed: Collection[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovered(Struct, frozen=True):
     """taken_in: outcomes that the state lacked; edits: of the state, that it lacked; released:
     what such an edit may have let go; closed: intents that now have an outcome; open: intents
     whose object could not be read; work: how everything stands that was started; runs: those that
@@ -72,7 +72,7 @@ class Recovered:
 
 def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
     """Close what can be closed. Raises StorageError if the log lacks the plan of an open run, and
-    OtherCluster if that run's cluster is not the one that answers: it knows nothing of the run."""
+    OtherSystem if that run's system is not the one that answers: it knows nothing of the run."""
     runs_open = sorted({of_run(record) for record in found.open_intents})
     plans = {run: plan_of(run, found) for run in runs_open}
     replayed = replay(found, ledger.state)
@@ -88,7 +88,7 @@ def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
             if instance not in world.sessions:
                 still_open.extend(result for _, result in pairs)
                 continue
-            refuse_other_cluster(plan, instance, world.sessions[instance])
+            refuse_other_system(plan, instance, world.sessions[instance])
             settled = _settled(pairs, world.sessions[instance], world, ledger.state)
             done = [result for result in settled if result.outcome.status is not UNKNOWN]
             ledger.close(plan, done, run)

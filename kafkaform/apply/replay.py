@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 
+from msgspec import Struct
+
 from ..audit.event import Kind, Record
 from ..audit.index import Index, identity_of, is_vague, of_run
 from ..core.change import Change, Outcome, OutcomeStatus, Step
-from ..core.dataclass import dataclass
 from ..core.errors import StorageError
 from ..core.resource import Identity
 from ..plan.codec import recorded
@@ -25,8 +26,7 @@ from .ledger import bookkeeping, taken_in
 from .report import Result
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
+class Replayed(Struct, frozen=True):
     """state: with all that it lacked, not saved yet; outcomes, edits: how many of them it lacked;
     released: what a vague edit may have let go, so that it is managed no more."""
 

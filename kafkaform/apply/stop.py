@@ -10,8 +10,9 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from msgspec import Struct
+
 from ..core.clock import Clock
-from ..core.dataclass import dataclass
 from ..core.errors import Interrupted
 
 SLICE_SECONDS = 0.2
@@ -19,8 +20,7 @@ SECOND = "stopped at once, at the second signal"
 ADVICE = "Run the same command again: it recovers what was in flight and goes on."
 
 
-@dataclass(slots=True)
-class Stop:
+class Stop(Struct):
     """Whether somebody asked to stop. requested: the signal number of the first ask; heard: called
     then, from a signal handler; sending: the run has begun to send and looks here for asks."""
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
+from msgspec import Struct
+
 from ..core import canonical
-from ..core.dataclass import dataclass
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
@@ -30,8 +31,7 @@ FORKED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """records: how many are sound, from the first; head: the last sound one; seq: the first bad
     one, None if all is well; problem: what is wrong with it; repeats: it is a sound record, with a
     number that another one before it has."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
+
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.value import FrozenMap
@@ -19,8 +20,7 @@ from .line import Line, digest, last_members
 from .sink import Torn
 
 
-@dataclass(frozen=True, slots=True)
-class Fork:
+class Fork(Struct, frozen=True):
     """head: of the branch that stays; begin: the first number that was given twice; stays: for
     each line of the log, in order, whether it is of that branch."""
 

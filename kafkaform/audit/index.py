@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from sys import intern
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from ..core.change import OutcomeStatus
-from ..core.dataclass import dataclass, field, replace
 from ..core.errors import StorageError
 from ..core.head import GENESIS, Head
 from ..core.resource import Identity, Pending
@@ -27,8 +29,7 @@ _Key = tuple[str, str, int]
 """run, step, attempt"""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One run. time: of its begin, or of its end if it had one; complete: every step was
     applied or started; plan: as recorded, kept only while something of the run is open."""
 
@@ -39,8 +40,7 @@ class Run:
     plan: FrozenMap | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRun:
+class OpenRun(Struct, frozen=True):
     """A run that can be resumed. run: the first one's id; plan: the recorded plan as data, None
     if the run died before it; outcomes: step id -> its last terminal record (`outcome`, or the
     `recover` that closed it), of this run and of those that resumed it."""
@@ -51,13 +51,12 @@ class OpenRun:
     outcomes: Mapping[str, Record]
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """What one pass over the log found.
 
     open_intents: without a terminal outcome, in log order; obligations: not discharged; runs:
     by run id; origins: seq of each record that proves that an object is ours today -> which;
-    scopes: provider instance -> the cluster that its last applied step was sent to; unsaved:
+    scopes: provider instance -> the system that its last applied step was sent to; unsaved:
     applied and started records, and edits, whose effect the state may lack (after the head that
     it keeps), in log order; vague: how many edits of the state do not say what became of it, as
     those of earlier versions, so that they cannot be done again from the log.

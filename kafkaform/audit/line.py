@@ -10,7 +10,8 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
+
 from ..core.errors import StorageError
 
 _LAST = re.compile(
@@ -20,8 +21,7 @@ _LAST = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Long:
+class Long(Struct, frozen=True):
     """A line that is not held. size: its bytes, without the newline; end: the last of them, of
     which there are enough for the members after the body; pieces: reads all of it again."""
 

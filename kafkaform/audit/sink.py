@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
+
 from ..core.errors import Locked
 from .line import Line
 
 
-@dataclass(frozen=True, slots=True)
-class Torn:
+class Torn(Struct, frozen=True):
     """The rest of an append that a crash cut short. file: where its bytes are kept now;
     length: bytes; sha256: of those bytes."""
 

@@ -93,7 +93,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def root(
     chdir: Annotated[
-        Path | None, typer.Option("--chdir", metavar="DIR", help="Work in this folder.")
+        Path | None, typer.Option("--chdir", metavar="DIR", help="Run in this folder.")
     ] = None,
     show_version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version.")

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from itertools import pairwise
 from typing import Any
 
+from msgspec import Struct, field
 from typer.core import TyperGroup
 
 from kafkaform_kafka.inspect.config_explanation import ENTITIES
@@ -21,7 +22,6 @@ from kafkaform_kafka.kinds.user.resource_type import MECHANISMS
 from kafkaform_kafka.protocol.broker_keys import Mode, broker_keys
 from kafkaform_kafka.protocol.config_keys import GROUP_KEYS, METRICS_KEYS, TOPIC_KEYS
 
-from ..core.dataclass import dataclass, field
 from ..core.errors import KafkaformError
 from ..core.value import FrozenMap
 from .command_tree import commands
@@ -88,8 +88,7 @@ KEYS: Mapping[str, Callable[[], Iterable[str]]] = {
 """Entity of `alter` -> the configs that it takes."""
 
 
-@dataclass(slots=True)
-class Completer:
+class Completer(Struct):
     """known: what names were asked for, when, and the answer."""
 
     kept: Kept

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import typer
+from msgspec import Struct
 
-from ..core.dataclass import dataclass
 from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError, UsageError, exit_code
 from ..core.redaction import holds_secret
@@ -35,8 +35,7 @@ _SECRET = re.compile(
 """What may be followed by a secret: such lines are not kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shell:
+class Shell(Struct, frozen=True):
     """kept: what commands get; console: where errors go."""
 
     kept: Kept
@@ -105,8 +104,8 @@ class Shell:
         for name in OFFERED:
             text = commands().commands[name].get_short_help_str(80)
             self.console.out(f"{name:<10}{text}")
-        self.console.out(f"{'help':<10}This list; `help COMMAND` tells more.")
-        self.console.out(f"{'exit':<10}End, as Ctrl-D does. Ctrl-C drops a line.")
+        self.console.out(f"{'help':<10}Show this list; `help COMMAND` shows the details.")
+        self.console.out(f"{'exit':<10}Leave the shell, like Ctrl-D. Ctrl-C discards a line.")
         return 0
 
 
@@ -145,13 +144,13 @@ def greeting(kept: Kept, cluster_id: str, principal: str | None) -> str:
 def shell(
     way: Way,
     allow_apply: Annotated[
-        bool, typer.Option("--allow-apply", help="Let `alter` change things.")
+        bool, typer.Option("--allow-apply", help="Allow `alter` to make changes.")
     ] = False,
 ) -> int:
-    """Type describe, explain, plan and alter over one connection.
+    """Run describe, explain, plan and alter interactively over one connection.
 
-    It only reads unless --allow-apply is given. Lines from a pipe are carried out one by one; it
-    ends with 1 if one of them failed.
+    The shell is read-only unless you give --allow-apply. It also runs commands from a pipe, one per
+    line, and then exits with 1 if any of them failed.
     """
     kept = Kept(way.flags, allow_apply)
     try:

@@ -9,7 +9,8 @@ from json.encoder import encode_basestring
 from sys import intern
 from typing import Any
 
-from .dataclass import dataclass, field, replace
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 _NAME = r"[^\W\d][\w-]*"
 _KEY = r'\[(?:"(?:[^"\\]|\\.)*"|\d+)\]'
@@ -21,10 +22,16 @@ _MODULE = re.compile(rf"module\.{_NAME}(?:{_KEY})?")
 _MODULES = re.compile(rf"{_MODULE.pattern}(?:\.{_MODULE.pattern})*")
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Address:
+class _WithText:
+    """A slot that is no field: it takes no part in comparing, copying or storing."""
+
+    __slots__ = ("_text",)
+    _text: str
+
+
+class Address(_WithText, Struct, frozen=True, order=True):
     """module: steps such as 'module.eu' or 'module.eu["a"]', outermost first; key: the
-    for_each key (str) or count index (int); child: the part a type expanded to, 'acl["…"]'.
+    for_each key (str) or count index (int); child: the part a type expanded to, 'part["…"]'.
     Type and name are empty where a module itself is named: `module.eu`."""
 
     type: str
@@ -32,15 +39,16 @@ class Address:
     key: str | int | None = None
     module: tuple[str, ...] = ()
     child: str | None = None
-    _text: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def __str__(self) -> str:
-        if self._text is None:
+        try:
+            return self._text
+        except AttributeError:
             own = (self.type, f"{self.name}{bracketed(self.key)}") if self.type else ()
             child = "" if self.child is None else f"/{self.child}"
             text = ".".join((*self.module, *own)) + child
-            object.__setattr__(self, "_text", intern(text))  # the state knows it too
-        return self._text or ""
+            force_setattr(self, "_text", intern(text))  # the state knows it too
+            return self._text
 
     @property
     def resource(self) -> Address:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from .dataclass import dataclass, field
+from msgspec import Struct, field
+
 from .diagnostics import Range
 from .resource import Fault, Identity
 from .value import EMPTY, FrozenMap, Value
@@ -16,7 +17,7 @@ BOOKKEEPING = ("owner", "labels")
 
 
 class Action(StrEnum):
-    """There is no replace: a topic is never deleted in order to change it."""
+    """There is no replace: an object is never deleted in order to change it."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -45,7 +46,7 @@ _SYMBOLS = {
 class Evidence(StrEnum):
     """What a dry run can prove of a step, strongest first."""
 
-    REMOTE = "remote"  # the broker validates the very request
+    REMOTE = "remote"  # the system validates the very request
     LOCAL = "local"  # rules, fresh reads and rights only
     NONE = "none"
 
@@ -56,8 +57,7 @@ class Repeat(StrEnum):
     NEVER = "never"  # changes hidden data, or starts a move
 
 
-@dataclass(frozen=True, slots=True)
-class PathChange:
+class PathChange(Struct, frozen=True):
     """One path before and after; None is "not set". effective: the value that takes effect
     where `after` is None, or `after` itself where nobody chose it; sensitive: values are not
     shown (and never secrets themselves)."""
@@ -69,13 +69,12 @@ class PathChange:
     sensitive: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """What steps must share to travel in one batch. name: the provider's API; part: 1 (creates,
-    updates, moves) or 2 (deletes); phase: order inside a part, low first; node: the broker that
-    must get it, None for any; gated: a step leaves only if all steps of this name in earlier
-    phases of its part are applied; ahead: the phase of part 1 in which a delete leaves where a
-    step of part 1 has its group, None to stay in part 2."""
+    updates, tasks) or 2 (deletes); phase: order inside a part among the requests of one provider,
+    low first; node: the node that must get it, None for any; gated: a step leaves only if all
+    steps of this name in earlier phases of its part are applied; ahead: the phase of part 1 in
+    which a delete leaves where a step of part 1 has its group, None to stay in part 2."""
 
     name: str
     part: int
@@ -87,8 +86,7 @@ class Request:
     ahead: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One request's share of one change.
 
     id: unique in the plan, `KIND/KEY#N` with the instance in front; payload: provider data,
@@ -97,7 +95,7 @@ class Step:
     of the change for create and delete); group: steps of one group travel in one batch where
     the caps allow; rank: order inside a batch, low first, and of groups by their lowest. Both
     follow from the change alone. owes: the ticket of what this step sets for the time of its
-    work and what must be undone afterwards (a throttle): on record before the request leaves.
+    task and what must be undone afterwards: on record before the request leaves.
     """
 
     id: str
@@ -132,8 +130,7 @@ class BlockKind(StrEnum):
         return self not in (BlockKind.PROTECTED, BlockKind.UNMANAGED)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """kind, why in one sentence, and what the user can do; waiver: what the user may accept so
     that it no longer blocks (`open-access` for --accept-open-access), if anything; asked: somebody
     asks for this very change, so that a run without it did not do all that it was asked for."""
@@ -151,8 +148,7 @@ class Block:
         return not self.kind.stops and (self.asked or self.kind is BlockKind.UNMANAGED)
 
 
-@dataclass(frozen=True, slots=True)
-class Impact:
+class Impact(Struct, frozen=True):
     """What a destructive change would destroy: figures by name, each an int or text
     (`bytes`, `offsets`, `groups`), and one sentence."""
 
@@ -160,8 +156,7 @@ class Impact:
     figures: FrozenMap = EMPTY
 
 
-@dataclass(frozen=True, slots=True)
-class Ownership:
+class Ownership(Struct, frozen=True):
     """The bookkeeping that a change leaves in the state row."""
 
     owners: tuple[str, ...] = ()
@@ -169,8 +164,7 @@ class Ownership:
     secret_version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One object from before to after.
 
     address: what the user wrote (or the recorded owner); before/after: whole canonical
@@ -226,15 +220,14 @@ class Change:
 
     @property
     def takes_away(self) -> bool:
-        """True if the cluster loses what nothing declares any more: a deletion, or a release that
+        """True if the system loses what nothing declares any more: a deletion, or a release that
         removes at least one path (architecture §4.3). What counts as a deletion is this."""
         if not self.effective:
             return False
         return self.action is Action.DELETE or (self.released and bool(self.removed))
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Steps of one provider instance and one equal request that travel together."""
 
     id: str
@@ -251,9 +244,8 @@ class OutcomeStatus(StrEnum):
     SKIPPED = "skipped"  # never sent; made by the executor, not by a provider
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """One step's result. incarnation and attributes: what the broker said it made, if it did;
+class Outcome(Struct, frozen=True):
+    """One step's result. incarnation and attributes: what the system said it made, if it did;
     note: how far long work is, in words."""
 
     step: str
@@ -265,8 +257,7 @@ class Outcome:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """A dry run's answer for one step; fault: why it was refused (None = passed)."""
 
     step: str
@@ -274,8 +265,7 @@ class Verdict:
     fault: Fault | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Review:
+class Review(Struct, frozen=True):
     """A provider's judgement of all changes of one instance together. blocks: what must not
     happen and why; unless: what must not happen unless the user accepts its waiver; notes: shown
     under the change; losses: see `Change`; warnings: shown once for the instance."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 
-from .dataclass import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Severity(StrEnum):
@@ -13,8 +14,7 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Range:
+class Range(Struct, frozen=True, order=True):
     """A place in a file. Lines and columns count from 1, columns in code points; the end is
     exclusive; start_byte and end_byte are offsets in UTF-8."""
 
@@ -30,8 +30,7 @@ class Range:
         return f"{self.file}:{self.line}:{self.column}"
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """summary: what happened, one line; detail: why; advice: what to do next; excerpt: the
     source line at `range` (never of a sensitive value); context: where evaluation came from,
     outermost first, such as `while evaluating kafka_topic.orders["eu"]`."""
@@ -66,7 +65,7 @@ def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """`Did you mean "x"?` for the nearest known word, whatever its case, or an empty string."""
-    import difflib  # only a misspelt word needs it
+    import difflib  # noqa: PLC0415  # only a misspelt word needs it
 
     folded = {item.casefold(): item for item in known}
     near = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)

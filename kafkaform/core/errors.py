@@ -3,10 +3,10 @@
 KafkaformError                 1
 ├── UsageError                 1   a flag, an address, a file name
 ├── ConfigurationError         1   carries diagnostics
-├── ConnectError               1   broker unreachable, login refused
+├── ConnectError               1   system unreachable, login refused
 ├── DryRunRefused              1   nothing was sent
 ├── PlanRefused                4   stale, foreign or altered plan
-│   └── OtherCluster           4   another cluster answers than the session's
+│   └── OtherSystem           4   another system answers than the session's
 ├── AppliedInPart              5
 ├── OutcomeUnknown             6
 ├── Locked                     7
@@ -57,18 +57,18 @@ class ConfigurationError(KafkaformError):
 
 
 class ConnectError(KafkaformError):
-    """No broker answered, or the login was refused."""
+    """Nobody answered, or the login was refused."""
 
 
 class DryRunRefused(KafkaformError):
-    """The broker or a rule refused a step in the dry run; nothing was sent."""
+    """The system or a rule refused a step in the dry run; nothing was sent."""
 
 
 class PlanRefused(KafkaformError):
-    """The plan is stale, altered, or made for another cluster or state."""
+    """The plan is stale, altered, or made for another system or state."""
 
 
-class OtherCluster(PlanRefused):
+class OtherSystem(PlanRefused):
     """Whoever answers has another scope id than the session. It ends the run: nothing that the
     other one says is believed, and what is open stays open until the right one answers."""
 
@@ -121,7 +121,7 @@ EXIT_CODES: dict[type[KafkaformError], int] = {
     ConnectError: 1,
     DryRunRefused: 1,
     PlanRefused: 4,
-    OtherCluster: 4,
+    OtherSystem: 4,
     AppliedInPart: 5,
     OutcomeUnknown: 6,
     Locked: 7,

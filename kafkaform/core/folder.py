@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
-from .dataclass import dataclass
+from msgspec import Struct
+
 from .objects import Changed, Entry, Exists, Found
 from .storage import refusal
 
@@ -22,8 +23,7 @@ _PRIVATE, _SHARED = (0o700, 0o600), (0o777, 0o666)
 """Modes of a folder and a file, before the umask."""
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Struct, frozen=True):
     """`core.objects.Objects` in files. path: the folder, made with the first file, and maybe a
     link itself; below it no link is followed, by whoever it was put there. shared: others may
     read what is made, as far as the umask says; else its owner alone.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from .dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """seq: number of the last record, 0 before the first; hash: its SHA-256, 64 hex digits."""
 
     seq: int

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from msgspec import Struct
+
 from .canonical import dumps
-from .dataclass import dataclass
 from .value import EMPTY, FrozenMap, SecretRef, Value
 
 FORMAT = 1
@@ -30,8 +31,7 @@ CLUSTER, TOPIC_USAGE, GROUP_USAGE = "cluster", "topic_usage", "group_usage"
 (key: the topic), and what a consumer group has read of a topic (key: `group topic`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class LandedRow:
+class LandedRow(Struct, frozen=True):
     """One object, as a line. key: the identity's key; attrs: dotted path -> text (`attrs_of`);
     scope_id: of the system that it is in, None if nobody knows yet; address, owner: of what
     declares it; incarnation: the live object's."""
@@ -46,8 +46,7 @@ class LandedRow:
     incarnation: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
+class Meta(Struct, frozen=True):
     """What stands beside the rows. subject: name of a cluster in fleet.hcl, or a lineage;
     started, ended: RFC 3339; sha256: of the rows' bytes, lower-case hex; complete: everything was
     read and seen; coverage: kind -> complete, visible_only or failed; error: why there are no

@@ -6,7 +6,6 @@ A field that has its default value may be left out.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import types
@@ -17,9 +16,12 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
+import msgspec
+import msgspec.structs
+
 from .value import FrozenMap, Value
 
-NOTHING = dataclasses.MISSING
+NOTHING = msgspec.NODEFAULT
 
 
 class Misfit(ValueError):
@@ -73,13 +75,13 @@ Reader = Callable[[Any], Any]
 
 @functools.cache
 def defaults(cls: Hashable) -> tuple[tuple[str, Any], ...]:
-    """Name and default of each field that a noun is made of; what it keeps for speed alone is not
-    part of it."""
-    fields = dataclasses.fields(typing.cast(Any, cls))
-    return tuple((field.name, _default(field)) for field in fields if field.init)
+    """Name and default of each field that a noun is made of; what it keeps for speed alone is no
+    field."""
+    fields = msgspec.structs.fields(typing.cast(Any, cls))
+    return tuple((field.name, _default(field)) for field in fields)
 
 
-def _default(field: dataclasses.Field[Any]) -> Any:
+def _default(field: msgspec.structs.FieldInfo) -> Any:
     if field.default_factory is not NOTHING:
         return field.default_factory()
     return field.default
@@ -98,7 +100,7 @@ _PLAIN: Mapping[Any, tuple[tuple[type[Any], ...], str]] = {
 @functools.cache
 def _reader(hint: Hashable) -> Reader:
     origin = typing.get_origin(hint)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return _noun_reader(hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _word_reader(hint)

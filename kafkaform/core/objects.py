@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from .dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """An object as it stands. version: opaque, what a `replace` must name; modified: seconds
     since the epoch by the store's clock."""
 
@@ -17,8 +16,7 @@ class Found:
     modified: float
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """An object as a listing shows it. size: bytes; modified: as in `Found`."""
 
     key: str

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """task: stable id of one bar; label: what is going on; total: None = not known yet;
-    unit: "topics", "bytes", "steps"; done and finished move the bar; even: its parts take about
+    unit: "objects", "bytes", "steps"; done and finished move the bar; even: its parts take about
     as long as each other, so the pace so far tells how long the rest takes."""
 
     task: str
@@ -22,8 +21,7 @@ class Progress:
     even: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """One line for people while work goes on."""
 
     text: str

@@ -1,6 +1,6 @@
 """The second line of defence: what is written passes `clean`, which knows the secrets in use.
 
-The first is `Secret`, which shows nothing; so nothing should ever reach this. But a broker may
+The first is `Secret`, which shows nothing; so nothing should ever reach this. But a server may
 repeat a password in an error text, and a library may put one into an exception.
 """
 
@@ -41,7 +41,7 @@ class Known:
         with self._lock:
             if secret in self._secrets:
                 return
-            from .spellings import spellings  # what only a run with secrets has to load
+            from .spellings import spellings  # noqa: PLC0415  # only a run with secrets needs it
 
             self._secrets.add(secret)
             for form in spellings(secret):

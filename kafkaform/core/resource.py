@@ -5,37 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from msgspec import Struct, field
+
 from .address import Address
-from .dataclass import dataclass, field
 from .diagnostics import Diagnostics, Range
 from .value import EMPTY, FrozenMap, Value
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Identity:
+class Identity(Struct, frozen=True, order=True):
     """One real object. instance: provider instance (`kafka` or `kafka.eu`); kind: resource type
-    (`kafka_topic`); key: the provider's text for its identity (a topic's name)."""
+    (`kafka_topic`); key: the provider's text for its identity, such as its name."""
 
     instance: str
     kind: str
     key: str
-    _hash: int = field(default=0, init=False, repr=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key} ({self.instance})"
 
-    def __hash__(self) -> int:
-        """Computed once: a plan looks everything up by its identity, many times."""
-        if not self._hash:
-            object.__setattr__(self, "_hash", hash((self.instance, self.kind, self.key)))
-        return self._hash
+    @property
+    def provider(self) -> str:
+        """The name of the provider that its instance is of."""
+        return self.instance.partition(".")[0]
 
 
 # ── declared ────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Lifecycle:
+class Lifecycle(Struct, frozen=True):
     """prevent_destroy: None = not said; ignore_changes: globs over paths such as
     `config["retention.*"]` written `config.retention.*`, or ("*",) for all;
     ignore_changes_except: the same the other way round, None = not said."""
@@ -46,8 +43,7 @@ class Lifecycle:
     ignore_changes_except: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """One object that the configuration declares; attributes fit the type's schema, with
     None for what was left out. secret_version: text that decides when a secret is sent."""
 
@@ -62,8 +58,7 @@ class Declared:
     secret_version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Removed:
+class Removed(Struct, frozen=True):
     """A `removed` block: `source` and all its instances leave the state; with destroy the
     object is deleted once no owner is left."""
 
@@ -72,8 +67,7 @@ class Removed:
     range: Range
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Struct, frozen=True):
     """A `moved` block: rows owned by `source` are owned by `target` from now on."""
 
     source: Address
@@ -81,8 +75,7 @@ class Moved:
     range: Range
 
 
-@dataclass(frozen=True, slots=True)
-class Import:
+class Import(Struct, frozen=True):
     """An `import` block: the live object with this provider id becomes `target`'s."""
 
     target: Address
@@ -90,8 +83,7 @@ class Import:
     range: Range
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderConfig:
+class ProviderConfig(Struct, frozen=True):
     """One `provider` block. name: `kafka`; instance: `kafka` or `kafka.ALIAS`."""
 
     name: str
@@ -100,8 +92,7 @@ class ProviderConfig:
     range: Range
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """deferred: the value refers to a computed attribute and is evaluated after the apply."""
 
     name: str
@@ -110,8 +101,7 @@ class Output:
     deferred: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Desired:
+class Desired(Struct, frozen=True):
     """All that a configuration says. digest: over the files and variables that made it (never
     over secret values); settles: evaluated again with what the server sets, it may say more
     (outputs, postconditions, checks)."""
@@ -140,10 +130,9 @@ class FaultClass(StrEnum):
     CONVERGED = "converged"  # the object may already be as asked: read, then decide
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """code: the protocol's name (`INVALID_PARTITIONS`); where: broker and API; retry_after:
-    seconds that the broker asks to wait."""
+class Fault(Struct, frozen=True):
+    """code: the protocol's name (`INVALID_REQUEST`); where: node and API; retry_after:
+    seconds that the system asks to wait."""
 
     code: str
     message: str
@@ -153,12 +142,11 @@ class Fault:
     retry_after: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """attributes: canonical, in the schema's shape, only what the object itself owns (a topic's
-    own overrides, not inherited values); fallbacks: path ("config.retention.ms") -> the value
+class Observed(Struct, frozen=True):
+    """attributes: canonical, in the schema's shape, only what the object itself owns
+    (its overrides, not inherited values); fallbacks: path ("config.retention.ms") -> the value
     that takes effect if that path is removed; moving: the target attributes while a move runs;
-    details: shown, never compared; ticket: what `progress` and `cancel` call that move, the same
+    details: shown, never compared; ticket: what `progress` calls that move, the same
     as the outcome that started it; foreign: paths that others own unless they are declared."""
 
     identity: Identity
@@ -171,8 +159,7 @@ class Observed:
     foreign: frozenset[tuple[str, ...]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(Struct, frozen=True):
     """Proven: a read that could have seen the object did not. others: what others have set on it,
     if there is anything: that alone makes no object, unless it is what somebody declares."""
 
@@ -180,16 +167,14 @@ class Absent:
     others: Observed | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
-    """We may not see whether it is there; right: what is missing (`Describe on Topic orders`)."""
+class Hidden(Struct, frozen=True):
+    """We may not see whether it is there; right: what is missing (`Describe on orders`)."""
 
     identity: Identity
     right: str
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """The read failed, so nothing is known."""
 
     identity: Identity
@@ -210,14 +195,12 @@ class CoverageKind(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     kind: CoverageKind
     fault: Fault | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Struct, frozen=True):
     """All objects of a kind that one listing showed, and how far that listing can be trusted.
     whole: the items are as `read` would show them, so that nobody needs to read them again."""
 
@@ -228,20 +211,35 @@ class Sweep:
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What a session knows of its cluster. scope_id: for Kafka the cluster id; nodes: live
-    brokers; principal: whom we act as, if it can be known; values: further facts, JSON-able,
-    shown and recorded in the plan (defaults, limits, versions, settings of the provider)."""
+class Facts(Struct, frozen=True):
+    """What a session knows of its system.
+
+    A plan records the first four fields; the others hold for the session that told them.
+    """
 
     scope_id: str
+    """Which system answers: an id that no other one has."""
     nodes: tuple[str, ...] = ()
+    """The live nodes, if a system has several that can be asked one by one."""
     principal: str | None = None
+    """Whom we act as, if it can be known."""
     values: FrozenMap = EMPTY
+    """Further facts, JSON-able, for the provider alone: defaults, limits, versions, settings."""
+    operation_timeout: float = 30.0
+    """Seconds that the system may take for one request, and a write to become visible."""
+    request_timeout: float = 0.0
+    """Seconds for which a node keeps a request before it hands it on, beside the operation
+    timeout that the request carries."""
+    protect: bool = True
+    """New rows of the types that say so (`ResourceType.protect`) start protected."""
+
+    @property
+    def recorded(self) -> Facts:
+        """The facts as a plan keeps them."""
+        return Facts(self.scope_id, self.nodes, self.principal, self.values)
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceWorld:
+class InstanceWorld(Struct, frozen=True):
     """What was read through one provider instance: `readings` holds every declared or recorded
     object, `sweeps` each kind that was listed."""
 
@@ -255,19 +253,20 @@ World = Mapping[str, InstanceWorld]
 
 # ── pending ─────────────────────────────────────────────────────────────────────────────
 
-MOVE = "move"
-"""The action of long work that is pending."""
-THROTTLE = "throttle"
-"""The action of what a move was given for its time, and what must be removed after it."""
+TASK = "move"
+"""The action of long work that is pending. The word is the log's, whose format is older
+than the providers for which such work is called something else."""
+SETTING = "throttle"
+"""The action of what stands for the time of a task, and what must be removed after it. The word is
+the log's, as above."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(Struct, frozen=True):
     """An intent without a terminal outcome. target: the attributes it would have made;
     time: seconds since the epoch when the intent became durable.
 
-    Or long work that was not seen to end, or its throttle: action MOVE or THROTTLE, the ticket
-    as its step, no target; note: how far it is, in words."""
+    Or a task that was not seen to end, or what was set for its time: action TASK or SETTING, the
+    ticket as its step, no target; note: how far it is, in words."""
 
     identity: Identity
     run: str

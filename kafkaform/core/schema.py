@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from .dataclass import dataclass, field
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
+
 from .value import EMPTY, FrozenMap, Value
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class _WithHash:
+    """A slot that is no field: it takes no part in comparing, copying or storing."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+
+class Type(_WithHash, Struct, frozen=True):
     """kind: string · number · bool · any · list · set · map · object · tuple, and in schemas text:
     a string, for which a list of strings may be written that is joined with commas.
 
@@ -27,14 +35,14 @@ class Type:
     fields: FrozenMap = EMPTY
     items: tuple[Type, ...] = ()
     optional: FrozenMap = EMPTY
-    _hash: int | None = field(default=None, init=False, repr=False, compare=False)
 
     def __hash__(self) -> int:
-        if self._hash is None:
+        try:
+            return self._hash
+        except AttributeError:
             found = hash((self.kind, self.element, self.fields, self.items, self.optional))
-            object.__setattr__(self, "_hash", found)
+            force_setattr(self, "_hash", found)
             return found
-        return self._hash
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -44,10 +52,10 @@ class Type:
         mine = (self.kind, self.element, self.fields, self.items, self.optional)
         same = mine == (other.kind, other.element, other.fields, other.items, other.optional)
         if same:
-            object.__setattr__(self, "element", other.element)
-            object.__setattr__(self, "items", other.items)
+            force_setattr(self, "element", other.element)
+            force_setattr(self, "items", other.items)
             if [*self.fields] == [*other.fields]:
-                object.__setattr__(self, "fields", other.fields)
+                force_setattr(self, "fields", other.fields)
         return same
 
     def __str__(self) -> str:
@@ -90,8 +98,7 @@ def object_of(fields: Mapping[str, Type], optional: Mapping[str, Value] | None =
 Refuses = Callable[[Any], Iterable[tuple[str, str]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(Struct, frozen=True):
     """required: must be given; computed: the server sets it (legal in outputs only, never in
     arguments); secret: takes a secret reference and nothing else; sensitive: shown as
     `(sensitive)`; whole: integers only; refuses: yields what no system takes of a value, each as
@@ -114,8 +121,7 @@ class Attribute:
     policy: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectSchema:
+class ObjectSchema(Struct, frozen=True):
     """attributes by name; blocks: nested blocks, each at most once; conflicts: pairs of
     attributes that exclude each other. Values of a nested block arrive as one FrozenMap
     under the block's name (None if the block is not there)."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, NoReturn, Union
 
-from .dataclass import dataclass
+from msgspec import Struct
 
 
 class FrozenMap(dict[str, Any]):
@@ -47,8 +47,7 @@ class FrozenMap(dict[str, Any]):
 EMPTY = FrozenMap()
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class SecretRef:
+class SecretRef(Struct, frozen=True, order=True):
     """Names a secret without holding it.
 
     source: "env", "file" or "variable"; name: the environment variable, the path or the

@@ -20,8 +20,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from ..core.clock import Clock, SystemClock
-from ..core.dataclass import dataclass
 from ..core.errors import StorageError, UsageError
 from ..core.objects import Changed, Entry, Exists, Found
 
@@ -47,8 +48,7 @@ _ADVICE = "Check that the NameNode can be reached and that you may write there."
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Hdfs:
+class Hdfs(Struct, frozen=True):
     """`core.objects.Objects` in HDFS. address: of the NameNode or name service; folder: an
     absolute path; opened: the client."""
 
@@ -198,7 +198,7 @@ def open_hdfs(url: str, clock: Clock | None = None) -> Hdfs:
 def _opener(address: str) -> Callable[[], Client]:
     @cache
     def opened() -> Client:
-        from hdfs_native import Client
+        from hdfs_native import Client  # noqa: PLC0415  # the fleet extra has it
 
         return Client(address, SETTINGS)
 
@@ -228,7 +228,7 @@ def _stamp(status: FileStatus) -> tuple[int, int]:
 
 def _write(client: Client, path: str, data: bytes) -> None:
     """A new file, on the disks of those who keep it."""
-    from hdfs_native import WriteOptions
+    from hdfs_native import WriteOptions  # noqa: PLC0415  # the fleet extra has it
 
     writer = client.create(path, WriteOptions(create_parent=True))
     if data:

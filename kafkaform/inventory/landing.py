@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..audit.event import timestamp
 from ..core.canonical import dumps
-from ..core.dataclass import dataclass, replace
 from ..core.errors import StorageError
 from ..core.landing import META, REGISTER, ROOT, ROWS, LandedRow, Meta
 from ..core.objects import Exists
@@ -25,8 +27,7 @@ _META = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Landed:
+class Landed(Struct, frozen=True):
     """A snapshot that was written. key: of its `.meta.json`."""
 
     key: str

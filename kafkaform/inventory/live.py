@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from ..core.dataclass import dataclass, field
+from msgspec import Struct, field
+
 from ..core.landing import LIVE, LandedRow, Meta, attrs_of
 from ..core.progress import Progress, Report, silent
 from ..core.resource import (
@@ -33,8 +34,7 @@ INTERNAL = "details.internal"
 """In the attributes of objects that belong to the system itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(Struct, frozen=True):
     """How a cluster is read. types: of the provider; named: kinds that are read by name only;
     sharpen: what else is known of how far listings can be trusted; more: listings of what is no
     object of a type."""
@@ -45,8 +45,7 @@ class Reader:
     more: More = lambda _, __: ()
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(Struct, frozen=True):
     """What one cluster showed. rows: None if nothing could be read; live: the objects as they were
     read, for who compares with them."""
 
@@ -67,7 +66,7 @@ def capture(
     session: Session, reader: Reader, named: Named, task: str, report: Report = silent
 ) -> Captured:
     """Read everything. named: what else is asked for by name; task: whose progress it is. Raises
-    OtherCluster."""
+    OtherSystem."""
     kinds = sorted(n for n, t in reader.types.items() if t.expand is None)
     listed = [kind for kind in kinds if kind not in reader.named]
     total = len(listed) + 1

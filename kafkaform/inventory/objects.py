@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
+
 from ..core.landing import LandedRow, attrs_of
 from ..core.resource import Declared
 from ..core.value import FrozenMap
 from ..state.model import State
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """A declared object with its attributes as they shall be, canonical as far as possible."""
 
     declared: Declared

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
 
 FOLDER = "classes"
 """In the user's cache."""
@@ -24,8 +24,7 @@ _PIECE_BYTES = 1 << 24
 _PATIENCE_SECONDS = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Archive:
+class Archive(Struct, frozen=True):
     """program: the `java` whose classes; folder: where; name: begins the names of its files; jars:
     a checksum of what Java compares of those that it has read; part: whose classes."""
 

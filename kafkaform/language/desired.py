@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+from msgspec import Struct
+
 from ..core.canonical import digest
-from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.resource import Declared, Desired, Identity, Output
 from ..core.value import FrozenMap
@@ -66,8 +67,7 @@ def load(
     return with_modules(tree, folders, own, sum(map(len, files.values())))
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(Struct, frozen=True):
     """run: everything that was evaluated; desired: what it says."""
 
     run: Run

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from ..core.change import Action, Block, BlockKind, Change, Ownership
-from ..core.dataclass import replace
 from ..core.redaction import clean
 from ..core.resource import Absent, Facts, Failed, Hidden, Identity, Reading, World
 from ..core.value import EMPTY, FrozenMap

@@ -6,11 +6,12 @@ A field that has its default value is left out, which keeps large plans small.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import Enum
 from typing import Any
+
+from msgspec import Struct
 
 from ..core import canonical
 from ..core.change import Change
@@ -115,14 +116,14 @@ def _refuse_impossible_row(change: Change, where: str) -> None:
 
 
 def to_data(value: Any) -> Value:
-    """Frozen, JSON-able data of a noun: dataclasses become maps without default fields."""
+    """Frozen, JSON-able data of a noun: structs become maps without default fields."""
     if isinstance(value, FrozenMap | SecretRef) or value is None:
         return value
     if isinstance(value, Enum):
         return str(value.value)
     if isinstance(value, str | bool | int | Decimal):
         return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
         return FrozenMap(
             {
                 name: to_data(getattr(value, name))

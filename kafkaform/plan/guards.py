@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from ..core.change import Action, Block, BlockKind, Change
-from ..core.dataclass import replace
 from ..core.resource import Desired
 from ..state.model import State
 from .model import Mode, Options

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
+from msgspec import Struct
+
 from ..core.change import Action, Batch, Change
-from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostics
 from ..core.resource import Facts, Identity, Output, Pending
 from ..core.value import EMPTY, FrozenMap
@@ -19,8 +20,7 @@ class Mode(StrEnum):
     DESTROY = "destroy"
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """What the user asked of this plan. target, exclude, adopt: address globs; max_deletes:
     None = the built-in guard; accept: waivers of blocks (see `Block`)."""
 
@@ -32,8 +32,7 @@ class Options:
     accept: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Unmanaged:
+class Unmanaged(Struct, frozen=True):
     """Live objects of one kind that neither configuration nor state knows; names: the first
     few, sorted."""
 
@@ -42,8 +41,7 @@ class Unmanaged:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PlanInstance:
+class PlanInstance(Struct, frozen=True):
     """One provider instance as it was read. display: connection settings without secrets, for
     people only (an apply takes them from its own folder); warnings: shown once."""
 
@@ -53,16 +51,14 @@ class PlanInstance:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class OutputChange:
+class OutputChange(Struct, frozen=True):
     """before: recorded, after: evaluated; an output with deferred=True is known after apply."""
 
     before: Output | None
     after: Output | None
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(Struct, frozen=True):
     """What a step of an earlier run set for the time of a move (`Step.owes`), and this apply
     removes once that move has ended. address, run: of that step; ticket: the provider's name for
     what goes."""
@@ -73,8 +69,7 @@ class Removal:
     ticket: str
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """changes: sorted by address; unchanged: how many objects need nothing; configuration:
     digest of the configuration; removals: what earlier runs owe; approval: digest of what will
     be done (architecture §4.4); rule: by which rules that digest was made."""
@@ -140,13 +135,13 @@ class Plan:
         return sum(1 for change in self.effective if change.action in actions)
 
 
-@dataclass(frozen=True, slots=True)
-class Wave:
+class Wave(Struct, frozen=True):
     """Batches that may run one after another without looking again at the world. Waves run in
-    order of (part, round, phase)."""
+    order of (part, round, provider, phase)."""
 
     part: int
     round: int
+    provider: str
     phase: int
     batches: tuple[Batch, ...]
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..core.address import Address, matches, moved, parse_address
-from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic, Diagnostics, Severity
 from ..core.resource import Declared, Desired, Identity, Import, Moved, Removed
 from ..provider.contract import ResourceType
@@ -17,8 +19,7 @@ from ..state.model import Row, State
 from .model import Mode, Options
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """One identity and everybody who has a say. row: as recorded, under its old addresses;
     owners: recorded ones after `moved` blocks; lost: those of them that are no longer declared;
     removed: the block that takes them away, if every one of them is named by one; renamed: the

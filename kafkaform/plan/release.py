@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from ..core.change import Action, Block, BlockKind, Change
-from ..core.dataclass import replace
 from ..core.resource import Absent, Failed, Hidden, Observed, Reading
 from ..core.value import EMPTY
 from ..state.model import Row

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from ..core.address import Address, matches, parse_address
 from ..core.change import Change
-from ..core.dataclass import replace
 from ..core.diagnostics import suggest
 from ..core.errors import UsageError
 from .model import Options

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from ..core.change import Action, Change, Evidence, Outcome, OutcomeStatus
-from ..core.dataclass import replace
 from ..core.diagnostics import has_errors
 from ..core.errors import KafkaformError
 from ..core.resource import Absent, CoverageKind, Depth, Failed, FaultClass, Hidden, Observed

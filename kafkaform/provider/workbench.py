@@ -9,9 +9,10 @@ from itertools import groupby
 from types import TracebackType
 from typing import Protocol, TypeVar
 
+from msgspec import Struct
+
 from ..core.change import Action, Batch, Change, Outcome, OutcomeStatus, PathChange, Step, Verdict
 from ..core.clock import Clock
-from ..core.dataclass import dataclass
 from ..core.errors import KafkaformError
 from ..core.resource import (
     CoverageKind,
@@ -42,8 +43,7 @@ class Violation(AssertionError):
     """The provider broke a promise of the contract."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """One change of a live object and what must come of it.
 
     start: declared attributes over those of a new object; wish: what is declared over `start`
@@ -67,8 +67,7 @@ class About(StrEnum):
     SYSTEM = "system"  # what is no object
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """One query of a data source. ask(attributes): its arguments, such that the object of these
     attributes belongs to the answer; shows(answer, attributes): the answer tells of that object
     as it is, or of the system."""

@@ -7,8 +7,9 @@ What Terraform has no place for stands under `kafkaform`. The result is for
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any
+
+from msgspec.structs import asdict
 
 from ..core.address import parse_address
 from ..core.change import Action, Change, Evidence, Ownership, Path, PathChange
@@ -149,7 +150,7 @@ def _entry(change: Change, body: Data) -> Data:
     data = resource(change) | {
         "mode": "managed",
         "type": change.identity.kind,
-        "provider_name": change.identity.instance.partition(".")[0],
+        "provider_name": change.identity.provider,
         "change": body,
     }
     if change.reason:

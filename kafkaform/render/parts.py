@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import TypeVar
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
+
 from ..core.value import Value
 
 LONG = 240
@@ -20,8 +21,7 @@ _PART = re.compile(r"[^,;\n]*[,;\n]|[^,;\n]+")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """sign: `-` or `+` for one part that goes or comes, ` ` for `same` parts that stay."""
 
     sign: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
 
 SGR = {
     "create": "32",
@@ -26,8 +26,7 @@ SGR = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Paint:
+class Paint(Struct, frozen=True):
     """Calls return text in a style of `SGR`, or the text alone without colour."""
 
     colour: bool

@@ -1,6 +1,6 @@
 """The one place where values and messages become text for people.
 
-Names, configuration values, principals and broker messages are foreign, as `core.foreign` says.
+Names, configuration values, principals and messages of servers are foreign, as `core.foreign` says.
 Every renderer passes them through `inline`, `block` or `value`.
 """
 
@@ -105,7 +105,7 @@ def pair(before: Value, after: Value, sensitive: bool = False) -> tuple[str, str
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """`1 topic`, `1,200 topics`."""
+    """`1 object`, `1,200 objects`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 

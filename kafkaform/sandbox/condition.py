@@ -6,7 +6,8 @@ import os
 from enum import StrEnum
 from pathlib import Path
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
+
 from ..core.errors import UsageError
 from . import record
 from .lock import is_held
@@ -39,8 +40,7 @@ _EXPLANATIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """alive: brokers whose processes run; data_bytes: what their data takes on disk;
     explanation: what happened and what to do, empty while all is well."""
 

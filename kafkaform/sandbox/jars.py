@@ -13,7 +13,8 @@ from contextlib import AbstractContextManager
 from importlib import resources
 from pathlib import Path
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
+
 from ..core.errors import KafkaformError, UsageError
 from ..core.progress import Progress, Report
 from . import places
@@ -28,8 +29,7 @@ OTHERWISE = (
 """How jars are named that are here already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Jar:
+class Jar(Struct, frozen=True):
     """size: bytes; sha256: 64 hexadecimal digits."""
 
     group: str

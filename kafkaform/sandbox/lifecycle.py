@@ -8,7 +8,9 @@ import shutil
 import uuid
 from pathlib import Path
 
-from ..core.dataclass import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..core.errors import Interrupted, KafkaformError, UsageError
 from ..core.progress import Message, Report, silent
 from . import (
@@ -37,8 +39,7 @@ _FIXED_BY_DATA: tuple[str, ...] = ("brokers",)
 _FIXED_WHILE_RUNNING = (*_FIXED_BY_DATA, "tls", "config", "classpath")
 
 
-@dataclass(frozen=True, slots=True)
-class Stopped:
+class Stopped(Struct, frozen=True):
     """What `down` did. ended: process ids; data_kept: the run folder is still there."""
 
     sandbox: Sandbox
@@ -194,7 +195,7 @@ def _write_files(sandbox: Sandbox) -> None:
 
 def _create_certificates(folder: Path) -> None:
     try:
-        from .certificates import create
+        from .certificates import create  # noqa: PLC0415  # it needs a library of the sandbox extra
     except ImportError:
         raise missing_extra("cryptography") from None
     create(folder)

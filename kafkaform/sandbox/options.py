@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
+
 from ..core.errors import UsageError
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -33,8 +34,7 @@ OWNED_KEYS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """brokers: 1 or 3; config: broker properties laid over the sandbox's own; classpath: jars
     added for policies and plugins; keep_data: `down` leaves the data; ready_within: seconds."""
 

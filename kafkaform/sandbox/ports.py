@@ -6,8 +6,9 @@ import random
 import socket
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import astuple
 from itertools import islice
+
+from msgspec.structs import astuple
 
 from ..core.errors import KafkaformError
 from .record import HOST, Ports

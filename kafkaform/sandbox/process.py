@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _STATE, _START_TIME = 0, 19  # fields 3 and 22 of /proc/PID/stat, counted after the name (proc(5))
@@ -25,8 +25,7 @@ _POLL = 0.05
 GRACE = 10.0  # seconds between SIGTERM and SIGKILL
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(Struct, frozen=True):
     """started: opaque text that differs for any other process that ever had this pid."""
 
     pid: int

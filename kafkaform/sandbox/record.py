@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 
-from ..core.dataclass import dataclass
+from msgspec import Struct, to_builtins
+
 from ..core.errors import KafkaformError
 from ..core.nouns import Misfit, from_data, parse
 from . import places
@@ -27,8 +27,7 @@ class Phase(StrEnum):
     STOPPED = "stopped"
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
+class Ports(Struct, frozen=True):
     """One broker's listeners on the loopback address; tls is None without --tls."""
 
     client: int
@@ -37,15 +36,13 @@ class Ports:
     tls: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Broker:
+class Broker(Struct, frozen=True):
     id: int
     ports: Ports
     process: Process | None = None
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Sandbox:
+class Sandbox(Struct, frozen=True):
     """One sandbox. usable: its data was served by a ready cluster once, so a failed start must
     not throw it away; reason: why the last start failed; config and classpath as in Options."""
 
@@ -116,7 +113,7 @@ class Sandbox:
 def save(sandbox: Sandbox) -> None:
     """Writes sandbox.json, readable by its owner only: it holds passwords."""
     places.private_folder(sandbox.folder)
-    text = json.dumps(asdict(sandbox), indent=2, sort_keys=True) + "\n"
+    text = json.dumps(to_builtins(sandbox), indent=2, sort_keys=True) + "\n"
     places.write_private(sandbox.folder / FILE, text)
 
 

@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ..core.dataclass import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..core.errors import ConnectError, KafkaformError
 from ..core.progress import Message, Progress, Report
 from ..jvm import Archive
@@ -38,8 +40,7 @@ _INHERITED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
+class Runtime(Struct, frozen=True):
     """classes: what brokers start from, or None: each reads its own."""
 
     java: Path

@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from msgspec import Struct
+
 from ..core.clock import Clock
-from ..core.dataclass import dataclass
 from .model import State
 
 
-@dataclass(frozen=True, slots=True)
-class LockInfo:
+class LockInfo(Struct, frozen=True):
     """Who holds a lock, and for what. started: RFC 3339, UTC; command: as it was typed."""
 
     run: str
@@ -28,8 +28,7 @@ class LockInfo:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """state: None if there is none yet; version: opaque, what a save must still find there."""
 
     state: State | None
@@ -50,8 +49,7 @@ class Lease(Protocol):
         others do. Raises Locked if that is not certain; then nothing may be sent any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """A lock that the kernel or the process itself frees: it is ours until then."""
 
     taken_over: float | None = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import Struct, field
+
 from ..core.address import parse_address
-from ..core.dataclass import dataclass, field
 from ..core.head import Head
 from ..core.resource import Identity
 from ..core.value import EMPTY, FrozenMap
@@ -15,8 +16,7 @@ FORMAT = 1
 PROTECTIONS = ("no", "default", "explicit")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One object, held once however many blocks own it.
 
     owners: addresses as text, sorted; origin: seq of the audit record that created, adopted or
@@ -36,8 +36,7 @@ class Row:
     secret_version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """lineage: made once, never changes; serial: counts changes; providers: instance -> scope
     id; outputs: name -> value, sensitive, deferred; audit_head: the last audit record whose
     effects are in here."""

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
-from ..core.dataclass import dataclass, field
+from msgspec import Struct, field
+
 from .scan import scan
 from .source import Source
 from .tokens import TRIVIA, Scan, Token
@@ -41,8 +42,7 @@ def format(text: str) -> str:
     return result if _same_tokens(scanned.tokens, result[len(mark) :]) else text
 
 
-@dataclass(slots=True)
-class _Word:
+class _Word(Struct):
     """gap: blanks before it; kind: the token's type, with the closing mark of `${ }` and the two
     quotes of a string told apart."""
 
@@ -51,8 +51,7 @@ class _Word:
     gap: int = 0
 
 
-@dataclass(slots=True)
-class _Line:
+class _Line(Struct):
     """lead: up to `=`, or all; assign: from `=` on when its value ends on the line (a heredoc
     counts as one line); comment: at the end, after something else."""
 
@@ -80,8 +79,7 @@ def _lines(tokens: Sequence[Token]) -> Iterator[_Line]:
         yield _cells(words, "")
 
 
-@dataclass(slots=True)
-class _Namer:
+class _Namer(Struct):
     """Turns tokens to words, with a stack of what is open."""
 
     opened: list[str] = field(default_factory=list)
@@ -257,7 +255,7 @@ def _align(
 
 # What a terminal shows in one cell's place: flags are pairs, and marks, joiners and skin tones
 # belong to the character before them.
-_CLUSTER = re.compile(
+_GRAPHEME = re.compile(
     "[\U0001f1e6-\U0001f1ff]{2}"
     "|.(?:[\u0300-\u036f\u20d0-\u20ff\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d.)*",
     re.DOTALL,
@@ -265,11 +263,11 @@ _CLUSTER = re.compile(
 
 
 def _width(words: Sequence[_Word]) -> int:
-    return sum(word.gap + _clusters(word.text) for word in words)
+    return sum(word.gap + _graphemes(word.text) for word in words)
 
 
-def _clusters(text: str) -> int:
-    return len(text) if text.isascii() else sum(1 for _ in _CLUSTER.finditer(text))
+def _graphemes(text: str) -> int:
+    return len(text) if text.isascii() else sum(1 for _ in _GRAPHEME.finditer(text))
 
 
 def _rendered(lines: Sequence[_Line]) -> Iterator[str]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import TypeAlias
 
-from ..core.dataclass import dataclass
 from ..core.diagnostics import Diagnostics
 from . import complaints, limits
 from .complaints import Complaint
@@ -27,35 +26,30 @@ class JsonSource(Source):
     """A JSON text, in which a property may be a block or an argument."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Text(Node):
+class Text(Node, frozen=True):
     """A string; the range includes the quotes. text: decoded."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Atom(Node):
+class Atom(Node, frozen=True):
     """A number (int when whole as written, else Decimal; exact), true, false or null."""
 
     value: int | Decimal | bool | None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Array(Node):
+class Array(Node, frozen=True):
     items: tuple[Json, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Member(Node):
+class Member(Node, frozen=True):
     """`"name": value`."""
 
     name: Text
     value: Json
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Record(Node):
+class Record(Node, frozen=True):
     """A JSON object; a name may occur more than once."""
 
     members: tuple[Member, ...]

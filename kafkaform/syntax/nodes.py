@@ -13,13 +13,13 @@ from decimal import Decimal
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
+
 from ..core.diagnostics import Range
 from .source import Source
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Node:
+class Node(Struct, frozen=True, eq=False):
     """start, end: offsets into source.text, end exclusive."""
 
     source: Source
@@ -39,16 +39,14 @@ class Node:
         return f"{type(self).__name__}({self.range})"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Lit(Node):
+class Lit(Node, frozen=True):
     """A constant: number (int when whole as written, else Decimal; exact), true, false, null, or
     a string without interpolation (quoted or heredoc; decoded, trimmed, NFC)."""
 
     value: str | int | Decimal | bool | None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Template(Node):
+class Template(Node, frozen=True):
     """A quoted string, heredoc or bare template with at least one `${}` or `%{}`.
 
     parts: `Lit` of str for text, TemplateIf, TemplateFor, or any expression for `${…}`.
@@ -60,8 +58,7 @@ class Template(Node):
     unwraps: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TemplateIf(Node):
+class TemplateIf(Node, frozen=True):
     """`%{ if condition }then%{ else }otherwise%{ endif }`; only ever a template part. Without
     `else` the other body has no parts."""
 
@@ -70,8 +67,7 @@ class TemplateIf(Node):
     otherwise: Template
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TemplateFor(Node):
+class TemplateFor(Node, frozen=True):
     """`%{ for key, value in collection }body%{ endfor }`; only ever a template part."""
 
     key: str | None
@@ -80,13 +76,11 @@ class TemplateFor(Node):
     body: Template
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Tuple(Node):
+class Tuple(Node, frozen=True):
     items: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ObjectItem(Node):
+class ObjectItem(Node, frozen=True):
     """key: `Lit` of str for a bare word (`a = 1`, `for = 1` too) or a plain quoted string; `Paren`
     for `(expr) = …`; else the expression that was written (number, template, …)."""
 
@@ -94,15 +88,13 @@ class ObjectItem(Node):
     value: Expression
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Object(Node):
+class Object(Node, frozen=True):
     """items: in the order written; of two equal keys the last one wins."""
 
     items: tuple[ObjectItem, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ForTuple(Node):
+class ForTuple(Node, frozen=True):
     """`[for key, value in collection : result if condition]`."""
 
     key: str | None
@@ -112,8 +104,7 @@ class ForTuple(Node):
     condition: Expression | None
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ForObject(Node):
+class ForObject(Node, frozen=True):
     """`{for key, value in collection : result_key => result… if condition}`; group: `...` was
     written, so that equal keys collect their values."""
 
@@ -126,8 +117,7 @@ class ForObject(Node):
     group: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Call(Node):
+class Call(Node, frozen=True):
     """`name(args)`; expand: the last argument is followed by `...`. A namespaced name is one
     string with `::` in it."""
 
@@ -141,20 +131,17 @@ class Call(Node):
         return self.source.range(self.start, self.name_end)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Root(Node):
+class Root(Node, frozen=True):
     """The first word of a reference: `var` in `var.x`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SplatItem(Node):
+class SplatItem(Node, frozen=True):
     """Stands for the current element inside the `each` of the nearest enclosing splat."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Attr(Node):
+class Attr(Node, frozen=True):
     """`target.name`."""
 
     target: Expression
@@ -166,24 +153,21 @@ class Attr(Node):
         return self.source.range(self.name_start, self.end)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Index(Node):
+class Index(Node, frozen=True):
     """`target[key]`."""
 
     target: Expression
     key: Expression
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LegacyIndex(Node):
+class LegacyIndex(Node, frozen=True):
     """`target.0`, the old spelling of `target[0]`."""
 
     target: Expression
     index: int
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class AttrSplat(Node):
+class AttrSplat(Node, frozen=True):
     """`target.*.a.b`: each: Attr and LegacyIndex steps around `SplatItem`. A following `[0]`
     indexes the result and is an Index around this node."""
 
@@ -191,8 +175,7 @@ class AttrSplat(Node):
     each: Expression
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class FullSplat(Node):
+class FullSplat(Node, frozen=True):
     """`target[*].a[0].b`: each: every following step, further splats too, around `SplatItem`
     (or `SplatItem` itself)."""
 
@@ -200,16 +183,14 @@ class FullSplat(Node):
     each: Expression
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Unary(Node):
+class Unary(Node, frozen=True):
     """operator: `-` or `!`."""
 
     operator: str
     operand: Expression
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Binary(Node):
+class Binary(Node, frozen=True):
     """operator: one of `|| && == != < > <= >= + - * / %`; left-associative."""
 
     operator: str
@@ -217,8 +198,7 @@ class Binary(Node):
     right: Expression
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Cond(Node):
+class Cond(Node, frozen=True):
     """`condition ? then : otherwise`."""
 
     condition: Expression
@@ -226,8 +206,7 @@ class Cond(Node):
     otherwise: Expression
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Paren(Node):
+class Paren(Node, frozen=True):
     """`(inner)`; kept since `(x) = 1` as an object key differs from `x = 1`."""
 
     inner: Expression
@@ -257,8 +236,7 @@ Expression: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Attribute(Node):
+class Attribute(Node, frozen=True):
     """`name = value` in a body."""
 
     name: str
@@ -269,15 +247,13 @@ class Attribute(Node):
         return self.source.range(self.start, self.start + len(self.name))
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Label(Node):
+class Label(Node, frozen=True):
     """A block label, bare or quoted; text is decoded, the range includes the quotes."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Block(Node):
+class Block(Node, frozen=True):
     """`type "label" … { body }`; header_range: type and labels."""
 
     type: str
@@ -293,9 +269,16 @@ class Block(Node):
         end = self.labels[-1].end if self.labels else self.start + len(self.type)
         return self.source.range(self.start, end)
 
+    def has_argument(self, name: str) -> bool:
+        """Whether the block has this argument."""
+        return name in self.body.attributes
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Body(Node):
+    def list_blocks(self, kind: str) -> tuple[Block, ...]:
+        """The nested blocks of a type, in their order."""
+        return tuple(inner for inner in self.body.blocks if inner.type == kind)
+
+
+class Body(Node, frozen=True):
     """attributes: by name, in the order written (names are unique); blocks: in that order too.
     A block's body spans its braces, a file's the whole text."""
 
@@ -303,15 +286,13 @@ class Body(Node):
     blocks: tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class File(Node):
+class File(Node, frozen=True):
     """One parsed file; after errors the body holds what could be read."""
 
     body: Body
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Slot(Node):
+class Slot(Node, frozen=True):
     """The place of a constant in the pattern of a shape (see `stamps`); never in a parsed text."""
 
     index: int

@@ -19,7 +19,7 @@ from .hidden import hidden
 from .nodes import Attribute, Block, Body, Expression, File, Lit, Template
 from .scan import scan
 from .source import Source
-from .stamps import Shape, Stamp, Stamped, Stencil
+from .stamps import Shape, Stamp, Stencil, stamp_block
 from .stamps import shape as shape_of
 from .tokens import TRIVIA, Frame, Scan, Token
 
@@ -80,7 +80,7 @@ def _passed_over(
             shapes[stencil] = shape_of(stencil, blocks[stencil.first], _part)
         made = shapes[stencil]
         if made is not None:
-            yield Stamped(source, stamp, made)
+            yield stamp_block(source, stamp, made)
             continue
         found, problems = _parsed_part(source, start, end)
         yield from found
@@ -216,7 +216,7 @@ def _reduce(
             steps.extend(grammar.derive(start, types))
         return grammar.build(tokens, steps), ()
     except grammar.Unexpected as error:
-        from .explain import explain  # most commands need none of it
+        from .explain import explain  # noqa: PLC0415  # only a fault needs it
 
         return None, (explain(source, tokens, error.index, error.expected),)
     except SyntaxFault as error:

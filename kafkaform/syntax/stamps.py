@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from msgspec.structs import force_setattr
+
 from .nodes import Block, Body, Index, Label, Lit, Node, ObjectItem, Slot
 from .source import Source
 
@@ -159,50 +161,46 @@ class Shape:
         self.parse = parse
 
 
-class Stamped(Block):
+class Stamped(Block, frozen=True):
     """A block that was passed over; whoever asks for its body gets it parsed. words: in the order
-    of the slots of its shape."""
+    of the slots of its shape. In the place of its body stands that of the shape."""
 
-    __slots__ = ("_parsed", "shape", "words")
     shape: Shape
     words: tuple[Word, ...]
-    _parsed: Body | None
+    _parsed: Body | None = None
 
-    def __init__(self, source: Source, stamp: Stamp, shape: Shape) -> None:
-        stencil, begin, end, texts = stamp
-        first, moved = shape.block, begin - shape.block.start
-        kind, name = first.labels
-        text = texts[0]
-        start = name.start + moved
-        labels = (
-            Label(source, kind.start + moved, kind.end + moved, kind.text),
-            Label(source, start, start + len(text) + 2, text),
-        )
-        words = [
-            int(word) if number else word
-            for word, number in zip(texts, stencil.numbers, strict=True)
-        ]
-        put = object.__setattr__
-        put(self, "source", source)
-        put(self, "start", begin)
-        put(self, "end", end)
-        put(self, "type", first.type)
-        put(self, "labels", labels)
-        put(self, "shape", shape)
-        put(self, "words", tuple(words))
-        put(self, "_parsed", None)
-
-    @property
+    @property  # type: ignore[misc]  # parsed when asked for
     def body(self) -> Body:
         if self._parsed is not None:
             return self._parsed
         body = self.shape.parse(self.source, self.start, self.end).body
-        object.__setattr__(self, "_parsed", body)
+        force_setattr(self, "_parsed", body)
         return body
 
-    def has(self, name: str) -> bool:
-        """Whether the block has this argument; its body is not parsed for that."""
+    # Both are the same in all blocks of a shape, so the body is not parsed for them.
+
+    def has_argument(self, name: str) -> bool:
         return name in self.shape.block.body.attributes
+
+    def list_blocks(self, kind: str) -> tuple[Block, ...]:
+        return ()  # no block with blocks is passed over
+
+
+def stamp_block(source: Source, stamp: Stamp, shape: Shape) -> Stamped:
+    """The block of a stamp."""
+    stencil, begin, end, texts = stamp
+    first, moved = shape.block, begin - shape.block.start
+    kind, name = first.labels
+    text = texts[0]
+    start = name.start + moved
+    labels = (
+        Label(source, kind.start + moved, kind.end + moved, kind.text),
+        Label(source, start, start + len(text) + 2, text),
+    )
+    words = [
+        int(word) if number else word for word, number in zip(texts, stencil.numbers, strict=True)
+    ]
+    return Stamped(source, begin, end, first.type, labels, first.body, shape, tuple(words))
 
 
 def shape(stencil: Stencil, block: Block, parse: Parse) -> Shape | None:
@@ -240,7 +238,7 @@ def _swap(node: Any, slots: Mapping[tuple[int, int], int], swapped: set[int]) ->
     if not isinstance(node, Node):
         return node
     kept = "key" if isinstance(node, ObjectItem | Index) else ""
-    parts = [(name, getattr(node, name)) for name in node.__match_args__]
+    parts = [(name, getattr(node, name)) for name in node.__struct_fields__]
     values = [part if name == kept else _swap(part, slots, swapped) for name, part in parts]
     same = all(new is old for new, (_, old) in zip(values, parts, strict=True))
     return node if same else type(node)(*values)

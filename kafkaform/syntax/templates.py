@@ -8,7 +8,8 @@ from sys import intern
 from typing import NamedTuple, TypeAlias
 from unicodedata import normalize
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
+
 from ..core.diagnostics import Diagnostic
 from . import limits
 from .faults import SyntaxFault, fault
@@ -40,8 +41,7 @@ class Directive(NamedTuple):
 Part: TypeAlias = Token | Hole | Directive
 
 
-@dataclass(slots=True)
-class _Text:
+class _Text(Struct):
     start: int
     end: int
     value: str
@@ -207,8 +207,7 @@ def _literal(source: Source, start: int, end: int, value: str) -> Lit:
     return Lit(source, start, end, intern(value if value.isascii() else normalize("NFC", value)))
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """A body that is being filled; directive: None for the template itself."""
 
     directive: Directive | None

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import TypeAlias
 
+from msgspec import Struct, field
+
 from ..core.canonical import number_text
-from ..core.dataclass import dataclass, field
 from ..core.value import FrozenMap, SecretRef, Value
 from .format import format
 from .tokens import KEYWORDS
@@ -21,8 +22,7 @@ _LINE = 80
 """Lists longer than this, written out, get a line per element."""
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """An expression that is text already, such as a reference: `var.prefix`."""
 
     text: str
@@ -31,8 +31,7 @@ class Code:
 Writable: TypeAlias = Value | Code
 
 
-@dataclass(frozen=True, slots=True)
-class NewBlock:
+class NewBlock(Struct, frozen=True):
     """attributes: names in the order to write them; None is left out. labels: any strings."""
 
     type: str

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from ..apply.execute import Run, execute
 from ..apply.freshness import refuse_if_stale, refuse_unproven_removals
 from ..apply.ledger import Ledger
@@ -28,7 +30,6 @@ from ..audit.event import (
     verify_body,
 )
 from ..core.change import Change, Outcome, OutcomeStatus, Verdict
-from ..core.dataclass import replace
 from ..core.diagnostics import Diagnostics, has_errors
 from ..core.errors import (
     Blocked,
@@ -36,13 +37,14 @@ from ..core.errors import (
     Interrupted,
     KafkaformError,
     Locked,
-    OtherCluster,
+    OtherSystem,
     PlanRefused,
     UsageError,
 )
 from ..core.progress import Message, silent
 from ..core.resource import InstanceWorld
 from ..core.value import FrozenMap
+from ..core.words import Words, shared
 from ..plan.approval import change_digest
 from ..plan.build import reviewed
 from ..plan.codec import to_data
@@ -205,7 +207,7 @@ def _approved(scene: Scene, plan: Plan) -> str:
     if ask.expect:
         return "expect"
     if ask.confirm:
-        _confirmed(plan, ask.confirm)
+        _confirmed(plan, ask.confirm, shared(scene.space.words.values()))
         return "confirm"
     # A coroutine that nobody awaits, or a word such as "no", must not count as a yes.
     if ask.approve is None or ask.approve(plan) is not True:
@@ -213,14 +215,14 @@ def _approved(scene: Scene, plan: Plan) -> str:
     return ask.approved_by
 
 
-def _confirmed(plan: Plan, confirm: tuple[str, ...]) -> None:
-    """Raises KafkaformError unless exactly the clusters of the plan are named."""
+def _confirmed(plan: Plan, confirm: tuple[str, ...], words: Words) -> None:
+    """Raises KafkaformError unless exactly the systems of the plan are named. words: for them."""
     scopes = {item.facts.scope_id for item in plan.instances.values()}
     if scopes != set(confirm):
         raise KafkaformError(
             f"--confirm names {', '.join(sorted(set(confirm)))}, but this would destroy in "
             f"{', '.join(sorted(scopes))}",
-            "Name exactly the clusters that you mean. Nothing was sent.",
+            f"Name exactly the {words.system}s that you mean. Nothing was sent.",
         )
 
 
@@ -309,7 +311,7 @@ def _begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Verdict]) 
 
 
 def _verified(scene: Scene, job: Run, report: Report) -> Report:
-    """The report, with what some broker does not show yet."""
+    """The report, with what some node does not show yet."""
     good = {r.change.identity for r in report.results if r.outcome.status is OutcomeStatus.APPLIED}
     bad = {
         r.change.identity for r in report.results if r.outcome.status is not OutcomeStatus.APPLIED
@@ -324,7 +326,7 @@ def _verified(scene: Scene, job: Run, report: Report) -> Report:
     }
     try:
         late = verify(whole, made, job.sessions, job.types, job.clock, job.stop, scene.announce)
-    except (Interrupted, OtherCluster) as error:
+    except (Interrupted, OtherSystem) as error:
         return replace(report, stopped=error)
     places = [(item.address, item.node) for item in late]
     scene.ledger.journal.write(Kind.VERIFY, verify_body(job.plan.approval, len(whole), places))
@@ -333,15 +335,15 @@ def _verified(scene: Scene, job: Run, report: Report) -> Report:
 
 def _end(scene: Scene, chosen: Chosen, report: Report) -> tuple[Report, Diagnostics]:
     """Outputs, the end of the run, and the state anchored at it; the report, and the rules that do
-    not hold. Whoever lost the lock writes nothing any more, and outputs of another cluster are
+    not hold. Whoever lost the lock writes nothing any more, and outputs of another system are
     nobody's."""
     if isinstance(report.stopped, Locked):
         return report, ()
     broken: Diagnostics = ()
     try:
-        if not isinstance(report.stopped, OtherCluster):
+        if not isinstance(report.stopped, OtherSystem):
             broken = _keep_up(scene, chosen)
-    except OtherCluster as error:
+    except OtherSystem as error:
         report = replace(report, stopped=error)
     counts = Counter(result.outcome.status.value for result in report.results)
     end = run_end_body(chosen.plan.approval, complete=report.complete, counts=counts)

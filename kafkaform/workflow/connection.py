@@ -10,11 +10,11 @@ from pathlib import Path
 
 from kafkaform_kafka.connection import java_properties as java
 
-from ..core.dataclass import dataclass, field
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
 from ..core.errors import ConfigurationError, UsageError
 from ..core.redaction import remember
 from ..core.resource import ProviderConfig
+from ..core.secret import PartialRepr
 from ..provider.contract import Provider, Secrets, Session
 from ..provider.registry import Registry
 from .configuration.evaluation import Configuration, Inputs, read_configuration
@@ -29,15 +29,16 @@ _SERVER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:/\[\],]+):(\d{1,5})")
 _REFERENCE = re.compile(r"(env):([A-Za-z_]\w*)|(file):(.+)", re.ASCII | re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionInputs:
+class ConnectionInputs(PartialRepr, frozen=True):
     """How a command was told to connect. Never shown: properties may hold passwords."""
+
+    _unshown = frozenset({"client_property", "inputs"})
 
     bootstrap_server: str | None = None
     command_config: Path | None = None
-    client_property: tuple[str, ...] = field(default=(), repr=False)
+    client_property: tuple[str, ...] = ()
     provider: str | None = None
-    inputs: Inputs = field(default=Inputs(), repr=False)
+    inputs: Inputs = Inputs()
 
     @property
     def direct(self) -> bool:
@@ -46,14 +47,15 @@ class ConnectionInputs:
         return named or bool(self.client_property)
 
 
-@dataclass(frozen=True, slots=True)
-class Connection:
+class Connection(PartialRepr, frozen=True):
     """One provider instance, and how to reach it. secrets: what references in the settings stand
     for; configuration: where the settings come from, None if the command line gives them."""
 
+    _unshown = frozenset({"secrets"})
+
     provider: Provider
     settings: ProviderConfig
-    secrets: Secrets = field(repr=False)
+    secrets: Secrets
     configuration: Configuration | None = None
 
     @property

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..apply.recover import Recovered
 from ..apply.report import Work
 from ..core.change import Verdict
-from ..core.dataclass import dataclass, replace
 from ..core.progress import Event, Message
 from ..core.redaction import clean
 from ..plan.model import Plan
@@ -15,15 +17,13 @@ from ..plan.model import Plan
 IN_SPITE = "The run went on without this callback; what it did is recorded."
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """A line for people that stays, unlike a `Message` about what is under way."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class PlanChosen:
+class PlanChosen(Struct, frozen=True):
     """The plan that was asked for, or that is going to be approved and applied. run: the earlier
     run that began or finished this very plan, "" if there is none."""
 
@@ -31,8 +31,7 @@ class PlanChosen:
     run: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
+class DryRun(Struct, frozen=True):
     """What the dry run of a plan says: step id -> verdict."""
 
     plan: Plan

@@ -14,8 +14,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
+from msgspec import Struct, field
+
 from ..core.address import Address
-from ..core.dataclass import dataclass, field
 from ..core.resource import Identity
 from ..core.schema import ObjectSchema
 from ..core.value import FrozenMap, SecretRef, Value
@@ -33,8 +34,7 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _FOREIGN = re.compile(r"[^A-Za-z0-9_]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A live object without a block. arguments: what its block has to say, nothing that is a
     default; id: what an import block calls it, None if it has no such name."""
 
@@ -43,8 +43,7 @@ class Found:
     id: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """What is taken: block names by type, names of locals, environment variables."""
 
     blocks: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -101,8 +100,7 @@ def _is_secret(schema: ObjectSchema, name: str) -> bool:
     return name in schema.attributes and schema.attributes[name].secret
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(Struct, frozen=True):
     """Objects that share one block."""
 
     items: tuple[Found, ...]
@@ -302,7 +300,7 @@ def _bare(texts: Iterable[str]) -> list[str]:
 
 
 def _noun(kind: str) -> str:
-    """`kafka_topic` is a topic."""
+    """`topic` of `kafka_topic`."""
     return kind.partition("_")[2] or kind
 
 

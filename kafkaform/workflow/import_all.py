@@ -1,4 +1,4 @@
-"""`import --all`: what the clusters have, the state does not know, and no block declares.
+"""`import --all`: what the systems have, the state does not know, and no block declares.
 
 Reads only. What a listing may have left out is said, and never counts as not being there.
 """
@@ -9,8 +9,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..core.address import Address
-from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostic, Severity, suggest
 from ..core.errors import KafkaformError, UsageError
 from ..core.redaction import clean
@@ -32,7 +34,7 @@ PARTS: Mapping[str, str] = {"kafka_topic_config": "kafka_topic"}
 """Type -> the type whose objects hold its objects: it is not listed by itself, and what it
 declares is not declared by the other too."""
 SWITCHED_OFF = frozenset({"SECURITY_DISABLED"})
-"""Faults of a listing that say that the cluster has no objects of the kind at all."""
+"""Faults of a listing that say that the system has no objects of the kind at all."""
 PLACEHOLDER = SecretRef("env", "")
 """Where a secret has to be, which nobody can read."""
 NAMES_SHOWN = 5
@@ -40,8 +42,7 @@ Thing = tuple[str, str, str]
 """Scope id, type and key: one real object, whichever provider instance leads to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """types: none means all; match: globs over keys, none means everything."""
 
     types: tuple[str, ...] = ()
@@ -51,8 +52,7 @@ class Wanted:
         return not self.match or any(fnmatchcase(identity.key, glob) for glob in self.match)
 
 
-@dataclass(frozen=True, slots=True)
-class Stock:
+class Stock(Struct, frozen=True):
     """found: objects without a block; declared: (address, import id) of those that have one;
     gaps: what may be missing, for people; failed: a listing did not answer."""
 
@@ -74,8 +74,7 @@ class Stock:
         return len(self.found) + len(self.declared)
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedConfiguration:
+class GeneratedConfiguration(Struct, frozen=True):
     """text: HCL with a block for each object and import blocks that take them over; count: of
     objects; gaps: what may be missing, for people; complete: every listing answered."""
 
@@ -117,7 +116,7 @@ def read_tree(workspace: Workspace) -> Tree:
 
 
 def take_stock(space: Workspace, wanted: Wanted) -> Stock:
-    """Everything that every cluster of the configuration has and the state lacks. Raises
+    """Everything that every system of the configuration has and the state lacks. Raises
     UsageError for a type that no provider lists, ConnectError."""
     _refuse_unknown(space, wanted)
     state = space.backend.load().state or first_state(space.sink)
@@ -176,7 +175,7 @@ def proven(space: Workspace, own: Tree, text: str, stock: Stock, name: str) -> s
         what = f": {', '.join(wrong[:NAMES_SHOWN])}" if wrong else ""
         fault = Diagnostic(
             Severity.ERROR,
-            f"What was generated does not say what the cluster has{what}; nothing was written",
+            f"What was generated does not say what is live{what}; nothing was written",
             advice="Leave out what is named with --match or --type.",
         )
         raise KafkaformError(fault.summary, diagnostics=(fault, *broken))
@@ -230,14 +229,14 @@ def _is_listed(kind: ResourceType) -> bool:
     return kind.expand is None and kind.name not in PARTS
 
 
-# ── one cluster ─────────────────────────────────────────────────────────────────────────
+# ── one system ──────────────────────────────────────────────────────────────────────────
 
 
 def _instance(
     space: Workspace, session: Session, instance: str, known: set[Thing], wanted: Wanted
 ) -> Stock:
     """The objects that nobody declares or records; `known` is extended by them, since another
-    instance may lead to the same cluster."""
+    instance may lead to the same system."""
     stock = Stock()
     for name, kind in space.providers[instance].types.items():
         if _is_listed(kind) and (not wanted.types or name in wanted.types):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
+
 from ..core.errors import Ended, Interrupted
 
 
-@dataclass(slots=True)
-class Unsent:
+class Unsent(Struct):
     """over: from now on something may have been sent."""
 
     over: bool = False

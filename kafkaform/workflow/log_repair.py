@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import chain, compress
 
+from msgspec import Struct
+
 from ..audit.chain import record_of, verify
 from ..audit.event import Kind, Record, encode, timestamp
 from ..audit.fork import Fork, find_fork, rejoin
@@ -12,7 +14,6 @@ from ..audit.index import of_run
 from ..audit.line import Line, held, last_members
 from ..audit.sinks.local import LocalSink
 from ..core.clock import Clock
-from ..core.dataclass import dataclass
 from ..core.errors import StorageError
 from ..state.backend import Lease
 from .stores import Store
@@ -21,8 +22,7 @@ from .workspace import find_actor, lock_info, new_run_id
 COMMAND = "audit mend"
 
 
-@dataclass(frozen=True, slots=True)
-class Mended:
+class Mended(Struct, frozen=True):
     """others: the records of the branches that were appended, as they were; first: the number of
     the first one now; kept: the file that has the log as it was."""
 

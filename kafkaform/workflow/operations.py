@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from ..apply.again import Again
 from ..apply.stop import Stop
 from ..core.address import Address, parse_address
-from ..core.dataclass import replace
 from ..core.diagnostics import Range
 from ..core.errors import UsageError
 from ..core.progress import silent
@@ -49,7 +50,7 @@ def apply_changes(
     with the plan before anything is sent; only True approves. approved_by: what the log says of
     how it was approved. expect: the token of a reviewed plan (`Plan.token`): any other is refused,
     and nobody is asked. fail_on: refuse a plan with `deletes`, `blocked` changes or `drift`. wait:
-    until every live broker shows the changes. lock_timeout: seconds to wait for the state's lock.
+    until every live node shows the changes. lock_timeout: seconds to wait for the state's lock.
     progress: called with events (`RunEvent`). stop: lets another thread end the run in good order.
     again: how errors name the way to go on.
 
@@ -93,8 +94,8 @@ def destroy(
 ) -> Applied:
     """Delete everything that the state owns and that is not protected.
 
-    confirm: the ids of exactly the clusters that lose something, in the place of `approve`. All
-    else is as in `apply_changes`.
+    confirm: the scope ids of exactly the systems that lose something, in the place of `approve`.
+    All else is as in `apply_changes`.
     """
     ask = Ask(
         replace(options, mode=Mode.DESTROY),
@@ -124,8 +125,8 @@ def import_object(
 ) -> Applied:
     """Take a live object into the state as it is; nothing of it is changed.
 
-    address: of a declared object; id: what an import block would call the live one, such as the
-    name of a topic. Where block and object differ, the next plan shows it. Raises as
+    address: of a declared object; id: what an import block would call the live one, such as its
+    name. Where block and object differ, the next plan shows it. Raises as
     `apply_changes` does.
     """
     target = check_address(address)

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from msgspec.structs import replace
+
 from ..apply.freshness import AGAIN, refuse_if_altered, refuse_if_foreign
 from ..apply.owed import without_removals
 from ..apply.replay import outcome_of, steps_of
@@ -15,7 +17,6 @@ from ..audit.chain import trusted
 from ..audit.event import Kind
 from ..audit.index import Index
 from ..core.change import Action, Change, Outcome, Step
-from ..core.dataclass import replace
 from ..core.errors import PlanRefused
 from ..core.resource import Identity, Reading
 from ..plan.approval import RULE

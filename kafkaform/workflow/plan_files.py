@@ -8,10 +8,12 @@ import os
 from pathlib import Path
 
 from ..apply.secrets import refuse_exposed
-from ..core.errors import StorageError, UsageError
+from ..core.errors import ConfigurationError, StorageError, UsageError
 from ..core.storage import refusal
+from ..core.words import Vocabulary, Words
 from ..plan.codec import decode, encode
 from ..plan.model import Plan
+from ..provider.registry import Registry
 from ..state.backends import files
 
 
@@ -62,3 +64,12 @@ def load_plan(path: Path | str) -> Plan:
         raise UsageError(
             f"{path} cannot be read: {reason}", "Save a plan: `kafkaform plan -out=FILE`."
         ) from None
+
+
+def words_of(plan: Plan, registry: Registry) -> Vocabulary:
+    """The words of the plan's providers; a provider that is not installed here has none."""
+    words: dict[str, Words] = {}
+    for instance in plan.instances:
+        with contextlib.suppress(ConfigurationError):
+            words[instance] = registry.load(instance.partition(".")[0]).words
+    return words

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Literal
 
 from ..core.redaction import clean
+from ..core.words import Vocabulary
 from ..plan.model import Plan
+from ..provider.registry import Registry
 from ..render.human import human
 from ..render.jsonplan import to_json
 from ..render.text import json_line
+from .plan_files import words_of
 from .planning import apply_command
 
 Form = Literal["text", "json", "markdown"]
@@ -27,5 +30,10 @@ def render_plan(
     if form == "markdown":
         from ..render.markdown import markdown  # noqa: PLC0415  # for startup
 
-        return clean(markdown(plan, command=apply_command(plan)))
-    return clean(human(plan, colour=colour, width=width, detail=detail))
+        return clean(markdown(plan, words=read_words(plan), command=apply_command(plan)))
+    return clean(human(plan, words=read_words(plan), colour=colour, width=width, detail=detail))
+
+
+def read_words(plan: Plan) -> Vocabulary:
+    """What the users of the plan's providers call their things."""
+    return words_of(plan, Registry())

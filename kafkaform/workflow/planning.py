@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ..apply.obligations import ask
-from ..apply.owed import find_throttles, with_removals
+from ..apply.owed import find_settings, with_removals
 from ..apply.preflight import checked, refuse
 from ..apply.replay import replay
 from ..apply.secrets import in_plan, refuse_exposed, resolve
@@ -154,7 +154,7 @@ def add_removals(
 ) -> Plan:
     """The plan, with what earlier runs owe and this one may remove."""
     owed = find_owed_in(space.sink, found)
-    return with_removals(plan, owed, ask(find_throttles(owed.open), sessions))
+    return with_removals(plan, owed, ask(find_settings(owed.open), sessions))
 
 
 def _refuse_idle_adopt(desired: Desired, options: Options) -> None:
@@ -173,8 +173,7 @@ def _settle(space: Workspace, sessions: Mapping[str, Session], found: Index) -> 
     last = max((seconds(run.time) for run in found.runs.values()), default=0.0)
     if space.clock.now() - last > SETTLE_WINDOW_SECONDS:
         return 0.0
-    timeouts = (float(s.facts.values.get("operation_timeout", 30)) for s in sessions.values())
-    return max(timeouts, default=0.0)
+    return max((session.facts.operation_timeout for session in sessions.values()), default=0.0)
 
 
 def _header(space: Workspace, state: State) -> Header:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..core.dataclass import dataclass
+from msgspec import Struct
+
 from ..core.diagnostics import Diagnostic, Range, Severity
 from ..core.errors import ConfigurationError
 from ..render.text import inline
@@ -22,8 +23,7 @@ _TRAILING = re.compile(r"\\*$")
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-@dataclass(frozen=True, slots=True)
-class Property:
+class Property(Struct, frozen=True):
     """place: of the key in its file, None for one from the command line."""
 
     key: str

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ..apply.again import APPLY, Again
 from ..apply.ledger import Ledger
 from ..apply.report import Report, Result
 from ..apply.stop import Stop
 from ..audit.index import Index
 from ..core.change import Outcome
-from ..core.dataclass import dataclass, replace
 from ..core.diagnostics import Diagnostics
 from ..core.resource import Output
 from ..plan.model import Options, Plan
@@ -25,11 +27,10 @@ Approve = Callable[[Plan], bool]
 """Decides about the plan that would be applied. Only True approves it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """How this run was asked for. plan: apply this one and no other; expect: a reviewed token;
     approve, approved_by: who is asked, and what the log calls him; wait: poll for visibility;
-    confirm: the cluster ids whose objects a destroy may delete; imported: (address, id) to record
+    confirm: the scope ids whose objects a destroy can delete; imported: (address, id) to record
     only; instance, make: the provider instance and the plan of a command that needs no block."""
 
     options: Options = Options()
@@ -48,8 +49,7 @@ class Ask:
     again: Again = APPLY
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """What a run did. plan: what was applied; run: its id in the log; report: how each request
     ended, None if nothing was sent; already: the earlier run that had applied it whole;
     diagnostics: rules of the configuration that the apply has shown not to hold."""
@@ -72,8 +72,7 @@ class Applied:
         return recorded_outputs(self.state.outputs)
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(Struct, frozen=True):
     """Everything that one apply works with, under the lock. lineage: what plans are made under:
     the state's, or empty as long as none was saved, as it was for who reviewed the first plan."""
 
@@ -93,8 +92,7 @@ class Scene:
         return replace(self.ledger.state, lineage=self.lineage)
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """The plan to apply. done: steps of it that an open run has applied; already: the run that
     had applied all of it; made_now: from what was read just now, and not from a file or the log:
     only then it is believed about objects that need nothing, which no approval covers."""

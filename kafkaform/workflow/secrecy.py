@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from msgspec.structs import replace
+
 from ..apply.report import Report, Result
-from ..core.dataclass import replace
 from ..core.errors import KafkaformError
 from ..core.redaction import Known, clean, watching
 
@@ -24,7 +25,7 @@ def keep_secrets(known: Known) -> Iterator[None]:
 
 
 def clean_report(report: Report) -> Report:
-    """The same without secrets: a broker's words may repeat what it was sent."""
+    """The same without secrets: an answer can repeat what was sent."""
     if report.stopped is not None:
         report.stopped.rewrite(clean)
     return replace(

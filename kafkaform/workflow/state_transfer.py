@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 
+from msgspec.structs import replace
+
 from ..audit.chain import trusted, verify
 from ..audit.event import Kind, Record, state_body, timestamp
 from ..audit.index import Index
@@ -17,7 +19,6 @@ from ..audit.journal import Journal
 from ..audit.line import Line, held
 from ..audit.provenance import PUSHED
 from ..core.clock import Clock
-from ..core.dataclass import replace
 from ..core.errors import OutcomeUnknown, UsageError
 from ..core.head import GENESIS, Head
 from ..core.resource import Identity
@@ -101,7 +102,7 @@ def _refuse_other(new: State, old: State | None, target: Store, *, force: bool) 
             f"{target.backend.location} holds serial {old.serial}, the new state is older: serial "
             f"{new.serial}",
             "If the older one is meant (a backup, put back), push with --force. What it does not "
-            "know is no longer managed; nothing is deleted in a cluster.",
+            "know is no longer managed; nothing is deleted where it is live.",
         )
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
+from msgspec import Struct
+
 from ..audit.sink import Sink
 from ..audit.sinks.local import LocalSink
-from ..core.dataclass import dataclass
 from ..core.diagnostics import has_errors
 from ..core.errors import ConfigurationError, UsageError
 from ..state.backend import Backend
@@ -32,8 +33,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
 _UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Struct, frozen=True):
     """The state and the log of a folder, without its configuration."""
 
     folder: Path

@@ -16,6 +16,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from msgspec import field
+
 from ..apply.owed import Owed, find_owed
 from ..apply.replay import rows_of
 from ..apply.secrets import references, resolve
@@ -27,12 +29,13 @@ from ..audit.sink import Sink, moved_on
 from ..audit.written import written_paths
 from ..core.change import Path as AttributePath
 from ..core.clock import Clock, SystemClock
-from ..core.dataclass import dataclass, field
 from ..core.diagnostics import has_errors
-from ..core.errors import ConfigurationError, OtherCluster, StorageError, UsageError
+from ..core.errors import ConfigurationError, OtherSystem, StorageError, UsageError
 from ..core.redaction import Known, watched
 from ..core.resource import Desired, Identity
+from ..core.secret import PartialRepr
 from ..core.value import FrozenMap, SecretRef
+from ..core.words import Vocabulary
 from ..plan.codec import instances_in
 from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..render.text import count
@@ -51,10 +54,11 @@ MANY = 5_000
 """Objects from which on the room that their blocks take matters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
+class Workspace(PartialRepr, frozen=True):
     """desired: what the configuration says; providers: instance -> its provider; actor: who runs
     this, for the lock and the log; known: the secrets that were read so far."""
+
+    _unshown = frozenset({"known"})
 
     configuration: Configuration
     desired: Desired
@@ -63,12 +67,17 @@ class Workspace:
     sink: Sink
     clock: Clock
     actor: str = field(default_factory=lambda: find_actor())
-    known: Known = field(default_factory=watched, repr=False)
+    known: Known = field(default_factory=watched)
 
     @property
     def types(self) -> dict[str, ResourceType]:
         """Those of commands too."""
         return types_of(self.providers.values())
+
+    @property
+    def words(self) -> Vocabulary:
+        """What the users of these providers call their things."""
+        return {instance: provider.words for instance, provider in self.providers.items()}
 
 
 def open_workspace(
@@ -80,7 +89,7 @@ def open_workspace(
     state: str | None = None,
     untrusted: bool = False,
 ) -> Workspace:
-    """Read and evaluate the configuration of a folder. Only data sources ask a cluster.
+    """Read and evaluate the configuration of a folder. Only data sources connect to a system.
 
     variables: input variables by name, as texts, numbers, bools, lists and maps of these; or as a
     command line has them, texts NAME=VALUE and files, the weakest first. variable_files: files of
@@ -155,27 +164,28 @@ def connected(
 
 
 def refuse_other_scope(found: Index, sessions: Mapping[str, Session]) -> None:
-    """The log says which cluster an instance is, whatever became of the state. Raises
-    OtherCluster if another one answers."""
+    """The log says which system an instance is, whatever became of the state. Raises
+    OtherSystem if another one answers."""
     for instance, session in sessions.items():
         scope = session.facts.scope_id
         known = found.scopes.get(instance, scope)
         if known != scope:
-            raise OtherCluster(
-                f'"{instance}" is cluster {scope}, but all that was applied from here went to '
-                f"cluster {known}",
-                "Check bootstrap_servers and the folder. A new cluster needs a state and a log of "
-                "its own: another folder, or another --state.",
+            words = session.words
+            raise OtherSystem(
+                f'"{instance}" is {words.system} {scope}, but all that was applied from here went '
+                f"to {words.system} {known}",
+                f"{words.check_address[:-1]} and the folder. A new {words.system} needs a state "
+                "and a log of its own: another folder, or another --state.",
             )
 
 
 def open_instance(space: Workspace, instance: str) -> Session:
     """A session of this provider instance. Raises ConnectError; ConfigurationError if another
-    instance of the configuration reaches the same cluster."""
+    instance of the configuration reaches the same system."""
     block = space.desired.providers[instance]
     secrets = resolve(references(block.config), space.configuration.secret)
     session = space.providers[instance].open(instance, block.config, secrets)
-    return space.configuration.asking.clusters.enter(block, session)
+    return space.configuration.asking.systems.enter(block, session)
 
 
 def _refuse_impossible_rows(
@@ -241,7 +251,7 @@ def read_log(sink: Sink, state: State | None) -> Index:
             f"{sink.location} is gone, but the state follows from record {head.seq} of it",
             "Put it back from a backup: nothing else tells what earlier runs left open. If it is "
             "lost for good, move the state away, too, and take the objects over with `kafkaform "
-            "apply --adopt '*'`; the cluster is not touched by that.",
+            "apply --adopt '*'`; what is live is not touched by that.",
         )
     return index(glances(sink.lines(), sink.location, head), head)
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import NoReturn
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
+
 from kafkaform.core.diagnostics import suggest
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import (
@@ -142,8 +143,7 @@ DATA: Mapping[str, ObjectSchema] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """Who answers. cluster: reads the values of `kafka_cluster` but metadata_version."""
 
     session: Session

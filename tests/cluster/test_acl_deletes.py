@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
@@ -13,7 +14,6 @@ import pytest
 from kafka.protocol.admin import AlterClientQuotasRequest, DeleteAclsRequest
 
 from kafkaform.core.change import Action, Change, OutcomeStatus
-from kafkaform.core.dataclass import dataclass
 from kafkaform.core.resource import Fault, Identity
 from kafkaform.plan.lower import lower
 from kafkaform.plan.model import Plan
@@ -49,7 +49,7 @@ class Sent:
 
 
 @pytest.fixture(scope="module")
-def crowded() -> Iterator[Sandbox]:
+def crowded(own_brokers: None) -> Iterator[Sandbox]:
     """A broker with LIVE ACLs."""
     with own_sandbox(f"acls-{os.getpid()}") as box:
         session = connect(box, "admin")

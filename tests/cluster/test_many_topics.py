@@ -38,7 +38,7 @@ resource "kafka_topic" "many" {{
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[Sandbox]:
+def box(own_brokers: None) -> Iterator[Sandbox]:
     """A broker of its own: it keeps a file open for each of the partitions."""
     with own_sandbox(f"scale-{os.getpid()}") as sandbox:
         yield sandbox

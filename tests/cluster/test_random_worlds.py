@@ -42,7 +42,7 @@ SETTLED = 0.1
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[Sandbox]:
+def box(own_brokers: None) -> Iterator[Sandbox]:
     """A broker of its own, because the worlds change what the whole cluster has."""
     with own_sandbox(f"worlds-{os.getpid()}", config=HELD) as sandbox:
         yield sandbox

@@ -28,7 +28,9 @@ resource "kafka_topic" "many" {{
 
 
 @pytest.fixture(scope="module")
-def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Folder, Counting]]:
+def proxied(
+    tmp_path_factory: pytest.TempPathFactory, own_brokers: None
+) -> Iterator[tuple[Folder, Counting]]:
     """A folder that declares the topics, whose every request passes the counter."""
     path = tmp_path_factory.mktemp("requests")
     with (

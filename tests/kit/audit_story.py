@@ -6,8 +6,10 @@ Every kind of record occurs. The golden file of `tests/cases/audit` is this stor
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from kafkaform.audit import event
 from kafkaform.audit.event import Kind, Record, Subject

@@ -20,11 +20,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from kafkaform.apply.replay import steps_of
 from kafkaform.audit.chain import verify
 from kafkaform.audit.event import Record, decode
 from kafkaform.audit.index import TERMINAL, of_run
-from kafkaform.core.dataclass import replace
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.nouns import from_data
 from kafkaform.core.value import FrozenMap, freeze

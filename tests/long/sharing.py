@@ -48,8 +48,8 @@ def run(scale: float) -> Figures:
 
 
 def command(processes: int, seed: int) -> list[str]:
-    words = f"-q -m broker -n {processes} --dist loadfile --shuffle {seed} -p no:cacheprovider"
-    return [sys.executable, "-m", "pytest", *words.split()]
+    words = f"-q -m shared_broker -n {processes} --dist loadfile --shuffle {seed}"
+    return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words.split()]
 
 
 @contextmanager

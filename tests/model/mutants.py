@@ -7,13 +7,14 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
+from msgspec.structs import replace
+
 from kafkaform.apply import execute, recover, settle
 from kafkaform.apply.ledger import Ledger
 from kafkaform.apply.replay import Replayed
 from kafkaform.audit.chain import glances
 from kafkaform.audit.index import Index, index
 from kafkaform.core.change import Outcome, OutcomeStatus
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import FaultClass
 from kafkaform.plan import build, observe, release
 from kafkaform.provider.contract import Session

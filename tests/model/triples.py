@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
+
 from kafkaform.audit.event import Subject, outcome_body
 from kafkaform.audit.journal import Journal
 from kafkaform.core.change import Action, Change
-from kafkaform.core.dataclass import replace
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Desired
 from kafkaform.core.value import FrozenMap

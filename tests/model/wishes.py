@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kafkaform.core.resource import Declared, Desired, Lifecycle
 from kafkaform_kafka.memory import (
@@ -120,8 +121,7 @@ box_trouble = Either(
 # ── a configuration ─────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """One declared topic. after: the topic that it depends on; renamed: under its second
     address."""
 

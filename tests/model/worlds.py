@@ -15,8 +15,9 @@ from decimal import Decimal
 from random import Random
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Action, Batch, BlockKind, Change, OutcomeStatus, PathChange
-from kafkaform.core.dataclass import replace
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Depth, Identity, Observed
 from kafkaform.core.secret import Secret

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.change import Action, BlockKind
 from kafkaform.core.clock import SystemClock
-from kafkaform.core.dataclass import replace
 from kafkaform.core.errors import Blocked, PlanRefused, StorageError
 from kafkaform.core.resource import Lifecycle
 from kafkaform.core.secret import Secret

@@ -18,8 +18,6 @@ from .oracle_drift import Row
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
 KIND = "kafka_topic"
 COMPLETE = {KIND: "complete"}

@@ -15,8 +15,6 @@ from kafkaform.fleet.landed.register import Cluster, Owner, Rates, Register
 from . import oracle_capacity
 from .live_rows import NOW, Row, cluster, context, days, frames, live, past, rows_of, topic
 
-pytestmark = pytest.mark.spark
-
 RATES = Rates("EUR", topic=0.1, partition=0.25, replica=1.5, gigabyte=0.02)
 OWNERS = (Owner("sales", ("orders.*",)), Owner("risk", ("pay?",)))
 NAMES = ("orders.a", "orders.b", "pay1", "pay2", "other", "__consumer_offsets")

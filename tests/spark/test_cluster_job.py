@@ -18,12 +18,11 @@ from ..kit.fleet.copied_log import SETTINGS, Copy
 from ..kit.fleet.tiny import ONLY, expected, landed, rows
 from .clusters import PATIENCE, connect_server, standalone, submit
 
-pytestmark = pytest.mark.spark
-
 GOLDEN, LINEAGE = Path(__file__).parents[1] / "cases/audit/golden.jsonl", "0d9c6f5e-lineage"
 JOB = Path(__file__).parents[2] / "examples" / "fleet" / "spark" / "fleet_job.py"
 
 
+@pytest.mark.usefixtures("own_spark")
 def test_a_cluster_makes_the_same_tables(tmp_path: Path) -> None:
     """spark-submit brings master, jars and sizes; executors are other processes."""
     root = landed(tmp_path / "fleet")
@@ -42,6 +41,7 @@ def copy(broker: Any) -> Iterator[Copy]:
     made.remove()
 
 
+@pytest.mark.usefixtures("own_spark")
 def test_a_connect_server_makes_the_same_tables(
     copy: Copy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from kafkaform.fleet.landed.register import Naming, Owner, Register
 from kafkaform.fleet.tables.dataset import Context
 
@@ -16,8 +14,6 @@ from .comparison import Row, alike, filled, plain
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 T0 = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 INPUTS = ("live", "desired", "recorded", "cluster", "lineage", "run", "event_conflict")

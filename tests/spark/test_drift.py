@@ -20,8 +20,6 @@ from .oracle_drift import Row
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
 NOW = T0 + timedelta(days=10)
 INPUTS = ("desired", "recorded", "live", "cluster", "lineage", "drift")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from random import Random
@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import pyspark.sql.functions as F
 import pytest
+from msgspec.structs import replace
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -351,7 +352,6 @@ TOUCHED: tuple[tuple[dict[str, Any], Collection[str] | None], ...] = (
 )
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(("change", "wanted"), TOUCHED)
 def test_clusters_are_touched_by_what_is_about_them(
     spark: SparkSession, change: dict[str, Any], wanted: Collection[str] | None
@@ -388,7 +388,6 @@ def _views(
 # ── checks ──────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.spark
 def test_a_table_that_breaks_its_own_rules_is_told_with_an_example(spark: SparkSession) -> None:
     one = {"taken": datetime(2026, 1, 1, tzinfo=UTC), "body": "{}", "_file": "f", "_build": "b"}
     good = {**one, "_ingested_at": one["taken"]}
@@ -408,7 +407,6 @@ def test_a_table_that_breaks_its_own_rules_is_told_with_an_example(spark: SparkS
         sound("quarantine", keyless)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize(
     ("change", "told"),
     [
@@ -441,7 +439,6 @@ def brought(lines: list[bytes]) -> Follow:
     return follow
 
 
-@pytest.mark.spark
 def test_a_build_makes_anew_what_something_new_is_about(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -23,8 +23,6 @@ from ..kit.fleet.landings import audit_rows, collected, in_order, log, moment, s
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
-
 GOLDEN = Path(__file__).parent.parent / "cases" / "audit" / "golden.jsonl"
 LINEAGE = "0d9c6f5e-lineage"
 CONTEXT = Context(Register(), moment(1000), "b1")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.fleet.access.grants import build
 from kafkaform.fleet.landed.register import Owner, Register, Settings
@@ -22,8 +22,6 @@ from .grants_oracle import findings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 OWNERS = (

@@ -62,18 +62,18 @@ time.sleep(600)
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def namenode(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with minidfs.serving(tmp_path_factory.mktemp("hdfs")) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def abandoned(address: str) -> str:
+def abandoned(namenode: str) -> str:
     """A root of which a program died while it had its turn."""
-    root = f"{address}/abandoned"
+    root = f"{namenode}/abandoned"
     place = open_remote(root)
     place.replace("a", b"2", place.create("a", b"1"))
-    words = [sys.executable, "-c", HOLD, address, f"/abandoned/{hdfs.TURN}"]
+    words = [sys.executable, "-c", HOLD, namenode, f"/abandoned/{hdfs.TURN}"]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
         holder.kill()
@@ -81,8 +81,8 @@ def abandoned(address: str) -> str:
 
 
 @pytest.fixture
-def place(address: str, abandoned: str) -> Hdfs:
-    found = open_place(f"{address}/{uuid4().hex}/p/")
+def place(namenode: str, abandoned: str) -> Hdfs:
+    found = open_place(f"{namenode}/{uuid4().hex}/p/")
     assert isinstance(found, Hdfs) and abandoned
     return found
 
@@ -261,7 +261,6 @@ def fleet(root: str, *words: str, code: int = 0) -> str:
     return done.stdout
 
 
-@pytest.mark.spark
 def test_a_build_is_made_in_hdfs(spark: SparkSession, place: Hdfs, tmp_path: Path) -> None:
     """Spark, the lock, manifests and the readers without Java meet in one root."""
     root, folder = place.location, landed(tmp_path)

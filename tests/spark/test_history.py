@@ -137,7 +137,6 @@ def expected(clusters: list[list[Snapshot]]) -> Rows:
     return oracle(flat(clusters))
 
 
-@pytest.mark.spark
 def test_all_at_once(spark: SparkSession, clusters: list[list[Snapshot]], expected: Rows) -> None:
     """In whatever order and however often it has landed, the history is what the snapshots say."""
     given = flat(clusters)
@@ -146,7 +145,6 @@ def test_all_at_once(spark: SparkSession, clusters: list[list[Snapshot]], expect
     assert in_order(built(spark, twice + given[:20])) == in_order(expected)
 
 
-@pytest.mark.spark
 def test_bit_by_bit(spark: SparkSession, clusters: list[list[Snapshot]], expected: Rows) -> None:
     """What a build adds to the one before is what one build makes of all: also where something
     lands late, or for a moment that is known already. Where nothing does, old rows are not read:

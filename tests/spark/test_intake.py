@@ -40,7 +40,6 @@ from ..kit.fleet.landings import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-spark_only = pytest.mark.spark
 
 GOLDEN = Path(__file__).parent.parent / "cases" / "audit" / "golden.jsonl"
 LINEAGE = "0d9c6f5e-lineage"
@@ -204,7 +203,6 @@ def test_rows_are_not_there_before_what_stands_beside_them() -> None:
 # -- audit
 
 
-@spark_only
 def test_the_golden_log_is_taken_in_as_it_stands(taken: Tables) -> None:
     """Each line whole, and its members as JSON has them; the body is its very text."""
     found = [r for r in taken["audit_raw"] if r["lineage"] == LINEAGE]
@@ -216,7 +214,6 @@ def test_the_golden_log_is_taken_in_as_it_stands(taken: Tables) -> None:
     assert (odd["run"], odd["actor"]) == ('r "1"\\', 'ada "\\hash":" \u00e9')
 
 
-@spark_only
 def test_bad_lines_are_set_aside_with_their_reason(taken: Tables) -> None:
     """Each kind of fault by its name, with its line number; what is printable of it is shown."""
     found = {
@@ -232,7 +229,6 @@ def test_bad_lines_are_set_aside_with_their_reason(taken: Tables) -> None:
     assert all(len(one["text"] or "") <= 2048 for one in taken["quarantine"])
 
 
-@spark_only
 def test_a_changed_line_is_never_believed(taken: Tables) -> None:
     """250 changes of a byte: what the log's own reader refuses is refused, and nothing else."""
     place = "audit/sound/000000000004"
@@ -243,7 +239,6 @@ def test_a_changed_line_is_never_believed(taken: Tables) -> None:
     assert 0 < len(lines) - len(wanted) < 100
 
 
-@spark_only
 def test_a_cut_last_line_is_set_aside(taken: Tables) -> None:
     """A file that ends within a line has that line, too."""
     found = [r for r in taken["quarantine"] if r["_file"].startswith("audit/cut/")]
@@ -253,7 +248,6 @@ def test_a_cut_last_line_is_set_aside(taken: Tables) -> None:
 # -- snapshots and registers
 
 
-@spark_only
 def test_snapshots_that_are_not_sound_count_as_failed(taken: Tables) -> None:
     """Rows that are not what was written are not there, and their snapshot has failed: nothing
     of it looks deleted."""
@@ -275,7 +269,6 @@ def test_snapshots_that_are_not_sound_count_as_failed(taken: Tables) -> None:
     assert [r["attrs"] for r in rows if r["key"] == "b"] == [{}, {}]
 
 
-@spark_only
 def test_why_snapshots_are_not_sound(taken: Tables) -> None:
     """By file, and where it is a line by its number."""
     found = {
@@ -295,7 +288,6 @@ def test_why_snapshots_are_not_sound(taken: Tables) -> None:
     assert found == whole | lines | {("live", subject, reason, 1) for subject, reason in metas}
 
 
-@spark_only
 def test_registers(taken: Tables) -> None:
     """One row a register that this version can read."""
     assert [r["taken"] for r in taken["register_raw"]] == [moment(1)]
@@ -310,7 +302,6 @@ def test_registers(taken: Tables) -> None:
 # -- the whole
 
 
-@spark_only
 def test_too_many_bad_lines_stop_the_build(spark: SparkSession, landing: Landing) -> None:
     """The message names the worst file and the share."""
     files = [f for f in ready(landing.files(), ()) if "/sound/" in f or "/bad/" in f]
@@ -320,7 +311,6 @@ def test_too_many_bad_lines_stop_the_build(spark: SparkSession, landing: Landing
     assert "max_corrupt" in caught.value.advice
 
 
-@spark_only
 def test_what_a_topic_brought_is_set_aside_once(spark: SparkSession) -> None:
     """Its lines are judged from the table; those that are in quarantine are not put there again.
     A copy without its body is a record all the same."""

@@ -15,8 +15,6 @@ from kafkaform.fleet.tables.reader import Gold, current
 
 from .killing import NAMES, PIECE, at, built, killed, landed, rows, struck
 
-pytestmark = pytest.mark.spark
-
 
 def test_a_run_that_is_ended_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """The first build by SIGKILL when it has written its first table; the second by Ctrl-C while

@@ -49,7 +49,6 @@ def copy(broker: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Copy]:
     made.remove()
 
 
-@pytest.mark.spark
 def test_each_record_once(copy: Copy, spark: SparkSession, tmp_path: Path) -> None:
     """Read, read again, and more of it. What others have written is kept as what it is."""
     from kafkaform.fleet.spark.store import Store
@@ -199,7 +198,6 @@ def home(
     folder.clean()
 
 
-@pytest.mark.spark
 def test_a_build_has_each_event_once(home: Home, spark: SparkSession) -> None:
     """New records; nothing new; a crash between rows and note; the same records by file, too; and
     after records were lost, once the log itself has landed. The password is nowhere."""

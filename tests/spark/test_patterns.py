@@ -5,8 +5,6 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-import pytest
-
 from kafkaform.fleet.access.patterns import acls, groups, matched
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
@@ -15,8 +13,6 @@ from ..kit.fleet.frames import frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-pytestmark = pytest.mark.spark
 
 
 def test_every_name_finds_its_patterns(spark: SparkSession) -> None:

@@ -57,8 +57,6 @@ from ..kit.fleet.lake import publish
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
-
 CONTEXT = Context(Register(), datetime(2026, 3, 1, tzinfo=UTC), "b1")
 WORLDS = [*worlds(seed=7, count=150), *writing_worlds(seed=9, count=60)]
 EVERYTHING = Only()

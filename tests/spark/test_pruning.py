@@ -11,8 +11,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from kafkaform import __version__
 from kafkaform.core.folder import Folder
 from kafkaform.fleet.build.datasets import DATASETS
@@ -86,7 +84,6 @@ def topics(gold: Gold) -> list[str]:
     return [found["key"] for found in gold.rows("select key from live order by key")]
 
 
-@pytest.mark.spark
 def test_what_only_old_builds_need_is_removed(spark: Any, tmp_path: Path) -> None:
     """By `fleet run --keep 1`: a build that somebody reads meanwhile stays whole, for it was the
     current one until then; of builds before it neither manifests nor files are left."""

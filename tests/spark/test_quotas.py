@@ -24,8 +24,6 @@ from kafkaform_kafka.kinds.quota.levels import (
 
 from .live_rows import Row, acl, cluster, context, frames, live, quota, rows_of
 
-pytestmark = pytest.mark.spark
-
 RATE, SHARE = "producer_byte_rate", "request_percentage"
 ODD = ("ci", "a|client-id", "a\\", "x=y", "user", "Ünïcode 🎈", "a\\|b", "client-id=c")
 Entity = Mapping[str, str | None]

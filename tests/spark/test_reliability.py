@@ -17,8 +17,6 @@ from .oracle_attribution import tries
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 T0 = datetime(2026, 3, 1, 23, tzinfo=UTC)
 ENDS = ("applied", "failed", "unknown", "skipped")
 

@@ -21,8 +21,6 @@ from ..kit.fleet.landings import audit_rows, collected, in_order, log, moment, r
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = pytest.mark.spark
-
 Rows = list[dict[str, Any]]
 Snapshot = tuple[dict[str, Any], Rows]
 CASES = 60

@@ -109,7 +109,7 @@ def hadoop(tmp_path: Path, bucket: Wide) -> Path:
     return tmp_path
 
 
-@pytest.mark.spark
+@pytest.mark.usefixtures("own_spark")
 def test_a_build_is_made_in_a_store(bucket: Wide, hadoop: Path, tmp_path: Path) -> None:
     """Landing, lock, tables and manifest are in the bucket and nowhere else; the lock is no build.
     A second run finds nothing new."""

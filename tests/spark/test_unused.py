@@ -31,8 +31,6 @@ from .live_rows import (
 )
 from .oracle_unused import Shot
 
-pytestmark = pytest.mark.spark
-
 GRACE = 30
 TOPICS = ("orders.a", "orders.b", "pay", "x", "__internal")
 OWNERS = (Owner("sales", ("orders.*",), ("User:sales", "User:etl")), Owner("risk", ("pay",)))

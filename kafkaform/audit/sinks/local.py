@@ -18,7 +18,8 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from ...core.dataclass import dataclass, field
+from msgspec import Struct
+
 from ...core.errors import KafkaformError
 from ...core.storage import refusal
 from ..line import Line, Long
@@ -33,8 +34,7 @@ SMALLEST_ROOM = 1 << 20
 _NUMBERS = tuple(f".{number}" for number in range(1, 100))
 
 
-@dataclass(frozen=True, slots=True)
-class _Claim:
+class _Claim(Struct, frozen=True):
     """Where the next append goes. file: device and inode, None if there is no file yet; offset:
     behind its last line."""
 
@@ -42,16 +42,15 @@ class _Claim:
     offset: int
 
 
-@dataclass(slots=True)
-class LocalSink:
+class LocalSink(Struct):
     """path: the log file; what a crash tore off is kept in `.kafkaform` beside it."""
 
     path: Path
-    _broken: KafkaformError | None = field(default=None, init=False)
-    _end: int | None = field(default=None, init=False)
+    _broken: KafkaformError | None = None
+    _end: int | None = None
     """Offset behind the last line that counts, if whole lines behind it do not."""
-    _claimed: _Claim | None = field(default=None, init=False)
-    _named: bool = field(default=False, init=False)
+    _claimed: _Claim | None = None
+    _named: bool = False
     """The folder is certain to know the file. That it is there does not say so: the run that
     made it may have been killed before it could see to that."""
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
-from ...core.dataclass import dataclass, field
+from msgspec import Struct
+
 from ...core.errors import KafkaformError, StorageError
 from ...core.objects import Exists, Objects
 from ..line import Line, Long
@@ -34,13 +36,12 @@ EMPTY = (
 _SEGMENT = re.compile(rf"{FOLDER}/(\d{{20}})\.jsonl")
 
 
-@dataclass(slots=True)
-class ObjectSink:
+class ObjectSink(Struct):
     """objects: those of one state."""
 
     objects: Objects
-    _next: int | None = field(default=None, init=False)
-    _broken: KafkaformError | None = field(default=None, init=False)
+    _next: int | None = None
+    _broken: KafkaformError | None = None
 
     @property
     def location(self) -> str:
@@ -113,8 +114,6 @@ class ObjectSink:
 
     def _fetched(self) -> Iterator[tuple[int, bytes]]:
         """What the listing shows, in order, some objects ahead of who asks."""
-        from concurrent.futures import Future, ThreadPoolExecutor
-
         todo = deque(self._listed().items())
         ahead: deque[tuple[int, int, Future[bytes | None]]] = deque()
         pool = ThreadPoolExecutor(AT_ONCE)

@@ -9,15 +9,17 @@ from functools import partial
 from typing import Annotated
 
 import typer
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kafkaform_kafka.inspect.configs import own
+from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.source import Wanted as Described
 
-from ...core.dataclass import dataclass, replace
 from ...core.errors import UsageError
 from ...core.value import FrozenMap
 from ...plan.model import Plan
-from ...render.documents import lines
+from ...render.page import lines
 from ...render.text import inline, json_line
 from ...workflow.alter.amendments import Wanted, entity_names, wanted_of
 from ...workflow.alter.dry_run import rehearse
@@ -36,7 +38,7 @@ from ..terminal.run_command import accept, advise, show_run
 from ..terminal.screen import screen
 from .describe import described, terminal_width
 
-app = typer.Typer(help="Change what no block manages.", no_args_is_help=True)
+app = typer.Typer(help="Change settings that no block manages.", no_args_is_help=True)
 READS = "this shell only reads; nothing was sent"
 VALIDATED = "Nothing was sent. Without --validate you are asked, and it is applied."
 IDLE = "Nothing is to be changed."
@@ -44,21 +46,18 @@ IDLE = "Nothing is to be changed."
 Names = Annotated[list[str] | None, typer.Argument(metavar="NAME")]
 Add = Annotated[
     list[str],
-    typer.Option("--add-config", metavar="K=V,K2=[A,B]", help="Set these; the others stay."),
+    typer.Option("--add-config", metavar="K=V,K2=[A,B]", help="Set these; keep the others."),
 ]
 Delete = Annotated[list[str], typer.Option("--delete-config", metavar="K,K2", help="Remove these.")]
-Default = Annotated[bool, typer.Option("--entity-default", help="The default instead of a name.")]
-CancelMove = Annotated[
-    bool, typer.Option("--cancel-move", help="Stop the move that runs; replicas stay.")
-]
+Default = Annotated[bool, typer.Option("--entity-default", help="Use the default entity.")]
+CancelMove = Annotated[bool, typer.Option("--cancel-move", help="Stop the running replica move.")]
 Validate = Annotated[
-    bool, typer.Option("--validate", help="Only show the plan and its dry run; send nothing.")
+    bool, typer.Option("--validate", help="Show the plan and its dry run; send nothing.")
 ]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until brokers show it.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Don't wait for all brokers to show it.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Doing:
+class Doing(Struct, frozen=True):
     """How an `alter` shall be carried out, as its flags say."""
 
     auto_approve: bool
@@ -89,8 +88,7 @@ def _doing(
 carries_out = takes("doing", _doing)
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """What shall be altered and how, as it is typed. names: None is the default entity."""
 
     names: tuple[str | None, ...]
@@ -130,12 +128,12 @@ def topic(
     edit: Edit,
     cancel_move: CancelMove = False,
     elect_preferred: Annotated[
-        bool, typer.Option("--elect-preferred", help="Let the first replicas lead again.")
+        bool, typer.Option("--elect-preferred", help="Elect the first replicas as leaders.")
     ] = False,
 ) -> None:
-    """Configs of topics, the end of a move, or their leaders.
+    """Change topic configs, stop a replica move, or elect the preferred leaders.
 
-    Topics are never created or deleted.
+    This command never creates or deletes topics.
     """
     names = tuple(name for name in entity_names("topic", edit.names) if name is not None)
     if elect_preferred:
@@ -152,9 +150,9 @@ def topic(
 @carries_out
 @edits_or_default
 def broker(way: Way, doing: Doing, edit: Edit) -> None:
-    """Dynamic configs of brokers.
+    """Change dynamic broker configs.
 
-    With --entity-default those that all brokers share.
+    With --entity-default, change those that all brokers share.
     """
     _alter(way, doing, edit.of("broker"))
 
@@ -168,15 +166,15 @@ def user(
     doing: Doing,
     edit: Edit,
     client_id: Annotated[
-        str | None, typer.Option("--client-id", metavar="ID", help="Of this client of the user.")
+        str | None, typer.Option("--client-id", metavar="ID", help="Limit this client of the user.")
     ] = None,
     client_default: Annotated[
-        bool, typer.Option("--client-default", help="Of each client of the user by default.")
+        bool, typer.Option("--client-default", help="Set the default for the user's clients.")
     ] = False,
 ) -> None:
-    """Limits and SCRAM credentials of users.
+    """Change user quotas and SCRAM credentials.
 
-    A credential is written SCRAM-SHA-256=[iterations=8192,password=env:NAME].
+    Write a credential as SCRAM-SHA-256=[iterations=8192,password=env:NAME].
     """
     _alter(way, doing, edit.of("user", _client(client_id, client_default)))
 
@@ -186,7 +184,7 @@ def user(
 @carries_out
 @edits_or_default
 def client(way: Way, doing: Doing, edit: Edit) -> None:
-    """Limits of client ids."""
+    """Change client ID quotas."""
     _alter(way, doing, edit.of("client"))
 
 
@@ -195,7 +193,7 @@ def client(way: Way, doing: Doing, edit: Edit) -> None:
 @carries_out
 @edits_or_default
 def ip(way: Way, doing: Doing, edit: Edit) -> None:
-    """Limits of addresses."""
+    """Change IP address limits."""
     _alter(way, doing, edit.of("ip"))
 
 
@@ -204,7 +202,7 @@ def ip(way: Way, doing: Doing, edit: Edit) -> None:
 @carries_out
 @edits
 def group(way: Way, doing: Doing, edit: Edit) -> None:
-    """Configs of groups."""
+    """Change group configs."""
     _alter(way, doing, edit.of("group"))
 
 
@@ -213,7 +211,7 @@ def group(way: Way, doing: Doing, edit: Edit) -> None:
 @carries_out
 @edits
 def client_metrics(way: Way, doing: Doing, edit: Edit) -> None:
-    """Subscriptions to clients' metrics."""
+    """Change client metrics subscriptions."""
     _alter(way, doing, edit.of("client-metrics"))
 
 
@@ -270,9 +268,9 @@ def _told(document: FrozenMap, width: int | None) -> list[str]:
     """The document for people: of configs what is set on the object itself, and how to see all,
     because a broker has hundreds."""
     if document["kind"] != "configs":
-        return list(lines(document, width))
+        return list(lines(document_page(document), width))
     kept = own(document)
-    told = list(lines(kept, width))
+    told = list(lines(document_page(kept), width))
     if kept != document:
         kind, names = document["entity_type"], [one["name"] for one in document["entities"]]
         named = " ".join(f"--entity-name {shlex.quote(name)}" for name in names)

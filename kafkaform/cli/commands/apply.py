@@ -40,14 +40,16 @@ from ..terminal.run_command import accept, advise, show_run
 from ..terminal.screen import screen
 
 PlanFile = Annotated[
-    Path | None, typer.Argument(metavar="PLAN", help="What `plan -out=FILE` saved.")
+    Path | None, typer.Argument(metavar="PLAN", help="A plan saved with `plan --out FILE`.")
 ]
 Expect = Annotated[
     str | None,
-    typer.Option("--expect", metavar="APPROVAL", help="Apply only what was approved so."),
+    typer.Option(
+        "--expect", metavar="APPROVAL", help="Apply only if the plan matches this approval token."
+    ),
 ]
 Untrusted = Annotated[bool, typer.Option("--untrusted", hidden=True)]
-NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait until brokers show it.")]
+NoWait = Annotated[bool, typer.Option("--no-wait", help="Don't wait for all brokers to show it.")]
 
 
 def apply_command(
@@ -55,7 +57,7 @@ def apply_command(
     expect: Expect = None,
     auto_approve: AutoApprove = False,
     no_wait: NoWait = False,
-    concise: Annotated[bool, typer.Option("--concise", help="One line a change.")] = False,
+    concise: Annotated[bool, typer.Option("--concise", help="Print one line per change.")] = False,
     target: Target = [],
     exclude: Exclude = [],
     adopt: Adopt = [],
@@ -73,9 +75,9 @@ def apply_command(
     quiet: Quiet = False,
     input: Input = True,
 ) -> None:
-    """Plan, ask, apply and verify.
+    """Plan, ask for approval, apply and verify.
 
-    With PLAN, apply that saved plan; with --expect, only the plan that was approved.
+    With PLAN, apply that saved plan. With --expect, apply only the approved plan.
     """
     if untrusted:
         raise apply_error()

@@ -22,17 +22,19 @@ from ..options.flags import LockTimeout, StateFile
 from ..terminal.console import Console
 from ..terminal.outlet import outlive_output
 
-app = typer.Typer(help="The audit log.", no_args_is_help=True)
+app = typer.Typer(help="Read, check, mend and copy the audit log.", no_args_is_help=True)
 SHOWN = 50
 
 
 @app.command()
 def show(
-    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only this run.")] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="RUN", help="Show only this run.")
+    ] = None,
     last: Annotated[
-        int, typer.Option("--last", metavar="N", min=1, help="How many records.")
+        int, typer.Option("--last", metavar="N", min=1, help="Show this many records.")
     ] = SHOWN,
-    json: Annotated[bool, typer.Option("--json", help="Whole records.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print whole records as JSON.")] = False,
     state: StateFile = None,
 ) -> None:
     """Show the newest records, oldest first."""
@@ -91,7 +93,7 @@ def verify(
 ) -> None:
     """Check every record.
 
-    The log must also hold the record that the state is anchored at.
+    The log must also contain the record that the state is anchored at.
     """
     store = open_store(state)
     recorded = store.backend.load().state
@@ -119,9 +121,10 @@ def _head(text: str) -> Head:
 
 @app.command("mend")
 def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
-    """Join what two runs have written to the log at the same time.
+    """Join records that two runs wrote to the log at the same time.
 
-    Nothing is lost: the log as it was is kept beside it, and a later apply recovers both runs.
+    Nothing is lost: a copy of the original log stays beside it, and a later apply recovers both
+    runs.
     """
     from ...workflow.log_repair import mend  # noqa: PLC0415  # the other commands of the group do without
 
@@ -142,22 +145,26 @@ def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
 
 @app.command()
 def head(state: StateFile = None) -> None:
-    """Print the end of the log, to keep it somewhere else (a CI log)."""
+    """Print the log's head, so that you can keep it elsewhere, such as in a CI log."""
     Console.standard().out(str(verify_chain(open_store(state).sink.lines()).head))
 
 
 @app.command()
 def export(
-    csv: Annotated[bool, typer.Option("--csv", help="CSV; default: a JSON object a line.")] = False,
-    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only this run.")] = None,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Print CSV. Default: one JSON object per line.")
+    ] = False,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="RUN", help="Show only this run.")
+    ] = None,
     after: Annotated[
-        int, typer.Option("--after", metavar="SEQ", min=0, help="Only later records.")
+        int, typer.Option("--after", metavar="SEQ", min=0, help="Only records after this number.")
     ] = 0,
     state: StateFile = None,
 ) -> None:
     """Print every record as a row of plain columns.
 
-    For spreadsheets and data frames.
+    Use this for spreadsheets and data frames.
     """
     from ...workflow.log_copies import csv_lines, rows  # noqa: PLC0415  # the other commands of the group do without
 
@@ -170,13 +177,14 @@ def export(
 def publish(
     way: Way,
     to_topic: Annotated[
-        str, typer.Option("--to-topic", metavar="TOPIC", help="Must exist; one key a state.")
+        str,
+        typer.Option("--to-topic", metavar="TOPIC", help="An existing topic; one key per state."),
     ],
     state: StateFile = None,
 ) -> None:
-    """Copy to a Kafka topic what it lacks, in order.
+    """Copy missing records to a Kafka topic, in order.
 
-    The copy is for readers: the log that recovers and proves stays where it is.
+    The copy is for readers. Recovery and proof still use the original log.
     """
     from ...workflow.log_copies import publish_log  # noqa: PLC0415  # the other commands of the group do without
 

@@ -13,10 +13,10 @@ from ..terminal.repl import run
 
 
 def console(var: Var = [], var_file: VarFile = [], no_color: NoColor = False) -> int:
-    """Evaluate expressions on the configuration, without a cluster.
+    """Evaluate expressions against the configuration, without a cluster.
 
-    Variables, locals, functions and what resources declare; `help` explains the rest. If the
-    expressions come from a pipe, it ends with 1 if one of them failed.
+    You can use variables, locals, functions and what resources declare; `help` explains the rest.
+    With expressions from a pipe, the console exits with 1 if any of them failed.
     """
     screen = Console.standard(no_color=no_color)
     configuration = read_configuration(Path(), Inputs.of(var, var_file), Registry())

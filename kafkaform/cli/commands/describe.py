@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from kafkaform_kafka.inspect.configs import CONFIG_ENTITIES, unknown
+from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.documents import describe
 from kafkaform_kafka.inspect.source import Wanted
 from kafkaform_kafka.session import KafkaSession
@@ -17,17 +18,19 @@ from ...core.diagnostics import suggest
 from ...core.errors import KafkaformError, UsageError
 from ...core.value import FrozenMap
 from ...provider.contract import Session
-from ...render.documents import lines
+from ...render.page import lines
 from ...render.text import count, inline, json_line
 from ..options.connection import Way, connects
 from ..options.variable_order import InOrder
 from ..terminal.console import Console
 
-app = typer.Typer(help="Show what a cluster has.", no_args_is_help=True)
+app = typer.Typer(
+    help="Show a cluster's topics, configs, ACLs, quotas, users and brokers.", no_args_is_help=True
+)
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON document.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Name = Annotated[
-    str, typer.Option("--name", metavar="GLOB", help="Only names that fit: * stands for any text.")
+    str, typer.Option("--name", metavar="GLOB", help="Only matching names; * stands for any text.")
 ]
 
 
@@ -38,12 +41,14 @@ def topics(
     names: Annotated[list[str] | None, typer.Argument(metavar="TOPIC")] = None,
     name: Name = "*",
     partitions: Annotated[
-        bool, typer.Option("--partitions", help="Leader and replicas of each partition.")
+        bool, typer.Option("--partitions", help="Show each partition's leader and replicas.")
     ] = False,
-    sizes: Annotated[bool, typer.Option("--sizes", help="Bytes on disk of all replicas.")] = False,
+    sizes: Annotated[
+        bool, typer.Option("--sizes", help="Show the replicas' bytes on disk.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Topics with their partitions, replicas and problems."""
+    """List topics with their partitions, replicas and problems."""
     if "" in (names or ()):
         raise UsageError("no topic has an empty name", "`kafkaform describe topics` lists all.")
     wanted = Wanted(name, tuple(names or ()), partitions=partitions, sizes=sizes)
@@ -60,20 +65,20 @@ def configs(
     ] = "topics",
     entity_name: Annotated[
         list[str],
-        typer.Option("--entity-name", metavar="NAME", help="Only this one; '' is the default."),
+        typer.Option("--entity-name", metavar="NAME", help="Only this entity; '' is the default."),
     ] = [],
     entity_default: Annotated[
-        bool, typer.Option("--entity-default", help="What holds for all brokers.")
+        bool, typer.Option("--entity-default", help="The configs that all brokers share.")
     ] = False,
     name: Annotated[
         str,
-        typer.Option("--name", metavar="GLOB", help="Only topics, brokers, … whose names fit."),
+        typer.Option("--name", metavar="GLOB", help="Only topics, brokers, … with matching names."),
     ] = "*",
     json: Json = False,
 ) -> None:
-    """Configs with value and source: all, or those named.
+    """Show configs with value and source: all of them, or those you name.
 
-    A name may be a glob. Defaults are included; the five columns are those of KIP-248.
+    A name can be a glob. Defaults are included. The five columns are those of KIP-248.
     """
     if entity_type not in CONFIG_ENTITIES:
         raise UsageError(
@@ -121,7 +126,7 @@ def _refuse_unknown(kind: str, missing: tuple[str, ...]) -> None:
 def acls(
     way: Way,
     principal: Annotated[
-        str, typer.Option("--principal", metavar="GLOB", help="Such as User:ci.")
+        str, typer.Option("--principal", metavar="GLOB", help="For example User:ci.")
     ] = "*",
     resource_type: Annotated[
         str, typer.Option("--resource-type", metavar="GLOB", help="Topic, Group, Cluster, …")
@@ -135,7 +140,7 @@ def acls(
     ] = "*",
     json: Json = False,
 ) -> None:
-    """ACLs: who may do what with which resources."""
+    """List ACLs: who can do what with which resources."""
     asked = {
         "acl_principal": principal,
         "resource_type": resource_type,
@@ -156,9 +161,9 @@ def quotas(
     ip: Annotated[str | None, typer.Option("--ip", metavar="GLOB")] = None,
     json: Json = False,
 ) -> None:
-    """Client quotas, and the level that each belongs to.
+    """List client quotas and the level that each belongs to.
 
-    `default`, or an empty name, stands for the default entity of a kind.
+    `default`, or an empty name, stands for the default user, client ID or IP address.
     """
     asked = {"user": user, "client-id": client_id, "ip": ip}
     fields = FrozenMap({part: glob for part, glob in asked.items() if glob is not None})
@@ -168,23 +173,23 @@ def quotas(
 @app.command(cls=InOrder)
 @connects
 def users(way: Way, name: Name = "*", json: Json = False) -> None:
-    """Users with SCRAM credentials: mechanisms and iterations."""
+    """List users with SCRAM credentials: mechanisms and iterations."""
     _show(way, "users", Wanted(name), json=json)
 
 
 @app.command(cls=InOrder)
 @connects
 def brokers(way: Way, name: Name = "*", json: Json = False) -> None:
-    """Brokers with host, rack, and whether they are fenced."""
+    """List brokers with host and rack, and show whether they are fenced."""
     _show(way, "brokers", Wanted(name), json=json)
 
 
 @app.command(cls=InOrder)
 @connects
 def cluster(way: Way, json: Json = False) -> None:
-    """The cluster itself.
+    """Show the cluster's properties and your rights.
 
-    Its id, controller and features, what is known of its authorizer, and our rights.
+    The properties are its ID, controller and features, and what is known about its authorizer.
     """
     _show(way, "cluster", Wanted(), json=json)
 
@@ -199,7 +204,7 @@ def _show(way: Way, kind: str, wanted: Wanted, *, json: bool) -> None:
     if json:
         way.console.out(json_line(document))
     else:
-        way.console.lines(lines(document, terminal_width(way.console)))
+        way.console.lines(lines(document_page(document), terminal_width(way.console)))
     unread = [entity["name"] for entity in document.get("entities", ()) if entity["error"]]
     if unread:
         raise KafkaformError(

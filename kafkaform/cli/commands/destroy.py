@@ -35,7 +35,7 @@ from .apply import Expect, NoWait
 Confirm = Annotated[
     list[str],
     typer.Option(
-        "--confirm", metavar="CLUSTER", help="Cluster id; one for each provider instance."
+        "--confirm", metavar="CLUSTER", help="Confirm this cluster ID; once per provider instance."
     ),
 ]
 
@@ -60,7 +60,7 @@ def destroy(
 ) -> None:
     """Delete everything that the state owns.
 
-    What prevent_destroy protects stays.
+    Objects that prevent_destroy protects stay.
     """
     options = Options(
         Mode.DESTROY,

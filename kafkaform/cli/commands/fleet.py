@@ -22,7 +22,9 @@ from ..terminal.console import Console
 from ..terminal.outlet import outlive_output
 from ..terminal.progress import Bars
 
-app = typer.Typer(help="All clusters at once: drift, access, use, history.", no_args_is_help=True)
+app = typer.Typer(
+    help="Examine all clusters at once: drift, access, use, history.", no_args_is_help=True
+)
 FILE = "fleet.hcl"
 
 Root = Annotated[
@@ -31,11 +33,11 @@ Root = Annotated[
         "--root",
         metavar="PLACE",
         envvar="KAFKAFORM_FLEET_ROOT",
-        help="Where the fleet's files are: a folder, or s3://, gs://, abfss:// with bucket and "
-        f"prefix, or hdfs:// with host, port and folder; default: as {FILE} says.",
+        help="Where the fleet's files are: a folder, an s3://, gs:// or abfss:// URL with bucket "
+        f"and prefix, or an hdfs:// URL with host, port and folder. Default: the root in {FILE}.",
     ),
 ]
-File = Annotated[Path, typer.Option("--file", metavar="FILE", help="Clusters, states, owners.")]
+File = Annotated[Path, typer.Option("--file", metavar="FILE", help="The fleet's register.")]
 Master = Annotated[
     str,
     typer.Option(
@@ -51,7 +53,7 @@ Jars = Annotated[
         "--jars",
         metavar="PATH,…",
         envvar="KAFKAFORM_FLEET_JARS",
-        help="Delta Lake's jars, where Maven cannot be reached.",
+        help="Delta Lake's JARs, if Maven can't be reached.",
     ),
 ]
 Ivy = Annotated[
@@ -60,14 +62,14 @@ Ivy = Annotated[
         "--ivy-settings",
         metavar="FILE",
         envvar="KAFKAFORM_FLEET_IVY_SETTINGS",
-        help="Where jars come from instead of Maven's public repository.",
+        help="Ivy settings for downloading JARs from another repository.",
     ),
 ]
 Cluster = Annotated[
     str | None, typer.Option("--cluster", metavar="NAME", help="Only this cluster.")
 ]
 Principal = Annotated[
-    str | None, typer.Option("--principal", metavar="NAME", help="Only this one: User:ci.")
+    str | None, typer.Option("--principal", metavar="NAME", help="Only this one, such as User:ci.")
 ]
 Format = Annotated[str, typer.Option("--format", metavar="FORMAT", help="table, json or csv.")]
 LOCAL = "local[*]"
@@ -90,17 +92,17 @@ def snapshot(
         list[str], typer.Option("--only", metavar="GLOB", help="Only these clusters and states.")
     ] = [],
     parallel: Annotated[
-        int, typer.Option("--parallel", metavar="N", min=1, help="Clusters read at a time.")
+        int, typer.Option("--parallel", metavar="N", min=1, help="Clusters to read at once.")
     ] = 16,
     var: Var = [],
     var_file: VarFile = [],
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Read all clusters and land what they show.
+    """Read all clusters and save what they show in the landing folder.
 
-    States, configurations and logs are read, too. Changes nothing but the landing folder.
-    Exit code 5: not all could be read.
+    Reads states, configurations and logs, too. Changes nothing except the landing folder.
+    Exit code 5: not everything could be read.
     """
     from ...workflow.fleet.register_file import read_fleet  # noqa: PLC0415  # the other commands of the group do without
     from ...workflow.fleet.snapshot import snapshot as take  # noqa: PLC0415  # the other commands of the group do without
@@ -124,7 +126,7 @@ def run(
     ] = [],
     from_topic: Annotated[
         str | None,
-        typer.Option("--from-topic", metavar="TOPIC", help="Read audit records of it first."),
+        typer.Option("--from-topic", metavar="TOPIC", help="First read audit records from it."),
     ] = None,
     max_corrupt: Annotated[
         float | None,
@@ -134,7 +136,7 @@ def run(
             min=0,
             max=1,
             callback=_share,
-            help="Lines that may be bad, 0 to 1.",
+            help="Allow this share of bad lines, 0 to 1.",
         ),
     ] = None,
     fail_on: Annotated[
@@ -142,12 +144,12 @@ def run(
         typer.Option(
             "--fail-on",
             metavar="FINDING",
-            help="Exit 8 if there are such; a wrong name lists them.",
+            help="Exit with 8 if there are such findings; a wrong name lists the kinds.",
         ),
     ] = [],
     keep: Annotated[
         int | None,
-        typer.Option("--keep", metavar="N", min=1, help="Forget all but the newest N builds."),
+        typer.Option("--keep", metavar="N", min=1, help="Keep only the newest N builds."),
     ] = None,
     master: Master = LOCAL,
     jars: Jars = "",
@@ -156,7 +158,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Make the tables of what has landed since the last run.
+    """Update the tables with everything that has landed since the last run.
 
     Exit code 8: there are findings that --fail-on names; 5: not all clusters are known.
     """
@@ -176,12 +178,10 @@ def run(
 @app.command()
 def report(
     out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="Ends in .html, .md or .json.")
+        Path, typer.Option("--out", metavar="FILE", help="Must end in .html, .md or .json.")
     ] = Path("fleet.html"),
     root: Root = None,
-    csv: Annotated[
-        bool, typer.Option("--csv", help="All rows of all tables beside it, as CSV.")
-    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Also write all tables' rows as CSV.")] = False,
     redact: Annotated[bool, typer.Option("--redact", help="Names instead of principals.")] = False,
 ) -> None:
     """Write the report of the current build."""
@@ -197,7 +197,7 @@ def query(
     root: Root = None,
     form: Format = "table",
 ) -> None:
-    """Ask the tables of the current build in SQL."""
+    """Query the current build's tables with SQL."""
     from ...workflow.fleet.answers import formatted, queried  # noqa: PLC0415  # what needs Spark is slow to load
 
     Console.standard().out(formatted(queried(_root(root), sql), form))
@@ -211,11 +211,11 @@ def who_can(
     cluster: Cluster = None,
     principal: Principal = None,
     host: Annotated[
-        str | None, typer.Option("--host", metavar="ADDRESS", help="From where; default: any.")
+        str | None, typer.Option("--host", metavar="ADDRESS", help="The client's IP. Default: any.")
     ] = None,
     form: Format = "table",
 ) -> None:
-    """Tell who may do something, on every cluster.
+    """Show who can do something, on every cluster.
 
     Exit code 5: not all clusters are known.
     """
@@ -235,27 +235,27 @@ def permissions(
     resource: Annotated[
         str | None,
         typer.Option(
-            "--resource", metavar="TYPE/NAME", help="Only what this is about: topic/a, 'topic/a.*'."
+            "--resource", metavar="TYPE/NAME", help="Only this resource: topic/a, 'topic/a.*'."
         ),
     ] = None,
     expand: Annotated[
-        bool, typer.Option("--expand", help="A row for each resource instead, made by Spark.")
+        bool, typer.Option("--expand", help="Use Spark to list every resource.")
     ] = False,
     form: Annotated[
         str, typer.Option("--format", metavar="FORMAT", help="table, json, csv or parquet.")
     ] = "table",
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="For csv a new file, for parquet a new folder."),
+        typer.Option("--out", metavar="FILE", help="A new file for csv, a new folder for parquet."),
     ] = None,
     master: Master = LOCAL,
     jars: Jars = "",
     ivy_settings: Ivy = None,
     quiet: Quiet = False,
 ) -> None:
-    """Tell what each principal may do.
+    """Show what each principal can do.
 
-    About the patterns that ACLs name, or with --expand about every resource that there is.
+    Lists the patterns that ACLs name or, with --expand, every existing resource.
     Exit code 5: not all clusters are known.
     """
     from ...workflow.fleet import permissions as asked  # noqa: PLC0415  # the other commands of the group do without
@@ -285,9 +285,9 @@ def history(
     ] = "30d",
     form: Format = "table",
 ) -> None:
-    """Tell what became of one object.
+    """Show the history of one object.
 
-    Who changed what and when, and what was changed by other means.
+    Shows who changed what and when, and what was changed by other means.
     """
     from ...workflow.fleet.answers import formatted, timeline  # noqa: PLC0415  # what needs Spark is slow to load
 
@@ -297,7 +297,7 @@ def history(
 
 @app.command()
 def status(root: Root = None, json: Json = False) -> None:
-    """Tell which builds there are and what they know.
+    """Show which builds exist and what they cover.
 
     Exit code 5: not all clusters and configurations are known.
     """
@@ -320,7 +320,7 @@ def doctor(
     ivy_settings: Ivy = None,
     json: Json = False,
 ) -> None:
-    """Check what is needed here, and say what to do."""
+    """Check that the pipeline can run here, and say what to do if it can't."""
     from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
     found = runs.examined(root, runs.spark_of(master, jars, ivy_settings))
@@ -335,10 +335,10 @@ def prepare(
     ivy_settings: Ivy = None,
     quiet: Quiet = False,
 ) -> None:
-    """Let Spark start sooner on this computer.
+    """Make Spark start faster on this computer.
 
-    Fetches Delta Lake's jars and keeps Java's classes. Once for a computer or an image that is used
-    again, and again after an update of Java or Spark.
+    Fetches Delta Lake's JARs and archives Java's classes. Run it once per computer or image, and
+    again after an update of Java or Spark.
     """
     from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 

@@ -21,21 +21,20 @@ Targets = Annotated[
 def fmt(
     targets: Targets = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit 1 if a file would change.")
+        bool, typer.Option("--check", help="Write nothing; exit with 1 if a file would change.")
     ] = False,
-    diff: Annotated[bool, typer.Option("--diff", help="Show what changes.")] = False,
-    recursive: Annotated[
-        bool, typer.Option("--recursive", help="Folders in folders, too.")
-    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show the changes.")] = False,
+    recursive: Annotated[bool, typer.Option("--recursive", help="Include subfolders.")] = False,
     names: Annotated[
-        bool, typer.Option("--list/--no-list", help="Print the names of files that change.")
+        bool, typer.Option("--list/--no-list", help="Print the names of changed files.")
     ] = True,
     write: Annotated[bool, typer.Option("--write/--no-write", help="Write the files.")] = True,
     no_color: NoColor = False,
 ) -> int:
-    """Lay configuration files out in the one standard way.
+    """Rewrite configuration files in the standard format.
 
-    Without TARGET: those of this folder. Only blanks change. A file with errors is left as it is.
+    Without TARGET, format this folder's files. Only whitespace changes. A file with errors stays as
+    it is.
     """
     return formatting.fmt(
         targets or (),

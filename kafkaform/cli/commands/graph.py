@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ...core.address import Address
-from ...core.dataclass import replace
 from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError
 from ...language.desired import Built
@@ -18,9 +19,9 @@ from ..terminal.console import Console
 
 
 def graph(var: Var = [], var_file: VarFile = []) -> None:
-    """Print what refers to what in the configuration, for Graphviz.
+    """Print the configuration's dependency graph for Graphviz.
 
-    An arrow leads to what is needed. To draw it: kafkaform graph | dot -Tsvg > graph.svg
+    Arrows point to dependencies. To draw the graph: kafkaform graph | dot -Tsvg > graph.svg
     """
     configuration = read_configuration(Path(), Inputs.of(var, var_file), Registry())
     built = configuration.evaluate(offline=True)

@@ -25,19 +25,22 @@ STDOUT = "-"
 Address = Annotated[str | None, typer.Argument(metavar="ADDRESS", show_default=False)]
 Id = Annotated[
     str | None,
-    typer.Argument(metavar="ID", help="A topic's name, for instance.", show_default=False),
+    typer.Argument(
+        metavar="ID", help="The object's ID, for example a topic name.", show_default=False
+    ),
 ]
 All = Annotated[
-    bool, typer.Option("--all", help="Write blocks for everything that the state does not know.")
+    bool, typer.Option("--all", help="Write blocks for all live objects that aren't in the state.")
 ]
 Match = Annotated[
-    list[str], typer.Option("--match", metavar="GLOB", help="With --all: only these names.")
+    list[str], typer.Option("--match", metavar="GLOB", help="With --all: only matching names.")
 ]
 Type = Annotated[
     list[str], typer.Option("--type", metavar="TYPE", help="With --all: only this type.")
 ]
 Out = Annotated[
-    str, typer.Option("--out", metavar="FILE", help="With --all: a new file, or - for stdout.")
+    str,
+    typer.Option("--out", metavar="FILE", help="With --all: write to this new file; - is stdout."),
 ]
 
 
@@ -56,13 +59,13 @@ def import_command(
     no_color: NoColor = False,
     quiet: Quiet = False,
 ) -> None:
-    """Record a live object as ours, or write blocks for all of them.
+    """Take a live object into the state, or write blocks for all live objects.
 
-    ADDRESS must be declared; the object is not changed. Differences between the block and the
-    object show in the next plan.
+    ADDRESS must be declared. The object isn't changed; the next plan shows how it differs from its
+    block.
 
-    --all changes nothing: it writes a file with a block for each live object that is neither
-    recorded nor declared, and import blocks that take them over with the next apply.
+    --all changes nothing. It writes a file with a block for each live object that is neither
+    recorded nor declared, and import blocks, so that the next apply takes the objects over.
     """
     console = Console.standard(no_color=no_color)
     if all:

@@ -46,8 +46,8 @@ def init(
 ) -> None:
     """Check that this folder is ready to plan and apply.
 
-    Looked at are configuration, modules, providers, state, lock and log. It changes nothing but
-    .kafkaform, the folder of the lock, and can be run again at any time.
+    Checks configuration, modules, providers, state, lock and log. Changes nothing except
+    .kafkaform, the lock's folder. You can run it again at any time.
     """
     console, folder = Console.standard(no_color=no_color), Path.cwd()
     if not any(path.name.endswith(CONFIGURATION) for path in folder.iterdir()):

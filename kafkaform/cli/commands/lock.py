@@ -13,12 +13,12 @@ from ..options.flags import StateFile
 from ..terminal.console import Console
 from ..terminal.outlet import outlive_output
 
-app = typer.Typer(help="The lock of the state.", no_args_is_help=True)
+app = typer.Typer(help="Show or release the state lock.", no_args_is_help=True)
 
 
 @app.command()
 def show(state: StateFile = None) -> None:
-    """Show who holds the lock; a lock of a process that ended is free."""
+    """Show which run has the lock. A lock is free if its process has ended."""
     holder = open_store(state).backend.holder()
     console = Console.standard()
     if holder is None:
@@ -32,13 +32,13 @@ def show(state: StateFile = None) -> None:
 
 @app.command()
 def release(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The run that `lock show` names.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The run ID that `lock show` prints.")],
     state: StateFile = None,
 ) -> None:
-    """End the lock of a run that died before it could give it back.
+    """Release the lock of a run that died.
 
-    Only for runs of which you know that they have ended: a lock of an object store ends by itself
-    some minutes after its run. The next run first finds out what this one had under way.
+    Use this only if you know that the run has ended. In an object store, a lock expires by itself a
+    few minutes after its run. The next run first finds out which changes this one had started.
     """
     outlive_output()
     ended = open_store(state).backend.break_lock(run)
@@ -47,4 +47,4 @@ def release(
 
 @app.callback()
 def group() -> None:
-    """The lock of the state."""
+    """Show or release the state lock."""

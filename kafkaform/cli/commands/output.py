@@ -12,14 +12,14 @@ from ..terminal import outputs
 
 def output(
     name: Annotated[str | None, typer.Argument(metavar="NAME")] = None,
-    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
     raw: Annotated[
-        bool, typer.Option("--raw", help="A text, number or bool as it is, for scripts.")
+        bool, typer.Option("--raw", help="Print a string, number or bool as is, for scripts.")
     ] = False,
     state: StateFile = None,
 ) -> int:
     """Show the outputs that the last apply recorded.
 
-    Sensitive ones are never stored, so they are never shown.
+    Sensitive outputs are never stored, so they are never shown.
     """
     return outputs.output(name, json=json, raw=raw, state=state)

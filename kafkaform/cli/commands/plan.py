@@ -49,15 +49,17 @@ NEXT = "Next: `kafkaform apply` plans again and asks; with --expect APPROVAL it 
 def plan(
     out: Out = None,
     comment: Comment = None,
-    destroy: Annotated[bool, typer.Option("--destroy", help="Plan to delete all.")] = False,
+    destroy: Annotated[bool, typer.Option("--destroy", help="Plan to delete everything.")] = False,
     detailed_exitcode: Annotated[
         bool,
-        typer.Option("--detailed-exitcode", help="0: no changes, 2: changes, 8: blocked."),
+        typer.Option(
+            "--detailed-exitcode", help="Exit with 0: no changes, 2: changes, 8: blocked."
+        ),
     ] = False,
     validate: Annotated[
-        bool, typer.Option("--validate", help="Also do the dry run that an apply does first.")
+        bool, typer.Option("--validate", help="Also do the dry run that apply does first.")
     ] = False,
-    concise: Annotated[bool, typer.Option("--concise", help="One line a change.")] = False,
+    concise: Annotated[bool, typer.Option("--concise", help="Print one line per change.")] = False,
     target: Target = [],
     exclude: Exclude = [],
     adopt: Adopt = [],
@@ -74,7 +76,7 @@ def plan(
     quiet: Quiet = False,
     input: Input = True,
 ) -> None:
-    """Show what an apply would change. Reads only; sends and saves nothing."""
+    """Show what apply would change, without changing the cluster or the state."""
     console = Console.standard(no_color=no_color, interactive=input)
     mode = Mode.DESTROY if destroy else Mode.NORMAL
     accept = accepted(open_access=accept_open_access, unproven_access=accept_unproven_access)

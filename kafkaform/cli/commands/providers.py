@@ -20,16 +20,16 @@ from ...workflow.terraform_json import provider_json
 from ..options.flags import Var, VarFile
 from ..terminal.console import Console
 
-app = typer.Typer(help="The providers of this folder, and their schemas.")
+app = typer.Typer(help="List the folder's providers, and show their schemas.")
 ADDRESS = "bootstrap_servers"
 """The setting that says where an instance connects to."""
 
 
 @app.callback(invoke_without_command=True)
 def providers(context: typer.Context, var: Var = [], var_file: VarFile = []) -> None:
-    """List the providers that the configuration uses: instance, package, where it connects to.
+    """List the configuration's provider instances, with package and address.
 
-    Offline. `providers schema` tells what their blocks and objects may contain.
+    Works offline. `providers schema` shows what their blocks and objects can contain.
     """
     if context.invoked_subcommand is not None:
         return
@@ -61,10 +61,12 @@ def _address(known: Mapping[str, ProviderConfig], instance: str) -> str:
 
 
 @app.command()
-def schema(json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
-    """Show what provider blocks, resources and data sources take.
+def schema(
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
+    """Show the schemas of provider blocks, resources and data sources.
 
-    Of all installed providers, whether the configuration uses them or not.
+    Includes all installed providers, whether or not the configuration uses them.
     """
     registry, console = Registry(), Console.standard()
     found = {name: registry.load(name) for name in registry.names}

@@ -16,9 +16,11 @@ from ...core.errors import KafkaformError, UsageError
 from ...core.progress import Event, Message
 from ..terminal.outlet import outlive_output
 
-app = typer.Typer(help="A real Kafka on this computer, to try things out.", no_args_is_help=True)
+app = typer.Typer(help="Run a real Kafka on this computer to try things out.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Option("--name", help="Which sandbox; several can run side by side.")]
+Name = Annotated[
+    str, typer.Option("--name", help="The sandbox's name; several can run side by side.")
+]
 _PROBE_SECONDS = 2.0
 
 
@@ -50,18 +52,18 @@ def probe(box: sandbox.Sandbox) -> int:
 @app.command()
 def up(
     name: Name = "dev",
-    brokers: Annotated[int, typer.Option(help="1, or 3 in racks r1 to r3.")] = 1,
+    brokers: Annotated[int, typer.Option(help="1 broker, or 3 in racks r1 to r3.")] = 1,
     tls: Annotated[bool, typer.Option("--tls", help="Add a SASL_SSL listener.")] = False,
     config: Annotated[
-        list[str] | None, typer.Option("--config", help="KEY=VALUE, a broker property.")
+        list[str] | None, typer.Option("--config", help="Set a broker property: KEY=VALUE.")
     ] = None,
     classpath: Annotated[
-        list[Path] | None, typer.Option("--classpath", help="A jar with a policy or a plugin.")
+        list[Path] | None, typer.Option("--classpath", help="Add a JAR with a policy or plugin.")
     ] = None,
     keep_data: Annotated[
-        bool, typer.Option("--keep-data", help="Let `down` keep the data for the next `up`.")
+        bool, typer.Option("--keep-data", help="Keep the data after `down`, for the next `up`.")
     ] = False,
-    timeout: Annotated[float, typer.Option(help="Seconds to get ready.")] = 60.0,
+    timeout: Annotated[float, typer.Option(help="Wait this many seconds for the brokers.")] = 60.0,
 ) -> None:
     """Start a sandbox and wait until all its brokers answer."""
     overrides = tuple(map(sandbox.parse_override, config or ()))
@@ -81,10 +83,10 @@ def down(
     name: Name = "dev",
     keep_data: Annotated[
         bool | None,
-        typer.Option("--keep-data/--no-keep-data", help="Default: as `up` was told."),
+        typer.Option("--keep-data/--no-keep-data", help="Default: as chosen with `up`."),
     ] = None,
 ) -> None:
-    """End a sandbox and remove its data."""
+    """Stop a sandbox and remove its data."""
     outlive_output()
     with _Screen() as screen:
         stopped = sandbox.down(name, keep_data, screen.report)
@@ -98,9 +100,11 @@ def down(
 
 @app.command()
 def status(
-    name: Annotated[str | None, typer.Option("--name", help="One sandbox; default: all.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Show only this sandbox. Default: all.")
+    ] = None,
 ) -> None:
-    """Show what sandboxes there are and how they do."""
+    """Show all sandboxes and their status."""
     wanted = (name,) if name is not None else sandbox.names()
     if not wanted:
         typer.echo("there are no sandboxes; `kafkaform sandbox up` makes one")
@@ -117,12 +121,12 @@ def status(
 def env(
     name: Name = "dev",
     format: Annotated[
-        sandbox.Format | None, typer.Option(help="One section alone; default: all three.")
+        sandbox.Format | None, typer.Option(help="Print only this section. Default: all three.")
     ] = None,
 ) -> None:
-    """Print how to connect.
+    """Print connection settings.
 
-    The provider block, client properties and shell exports.
+    These are the provider block, client properties and shell exports.
     """
     found = sandbox.status(name)
     box = found.sandbox
@@ -144,10 +148,14 @@ def env(
 @app.command()
 def logs(
     name: Name = "dev",
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="Per broker.")] = 50,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until Ctrl-C.")] = False,
+    lines: Annotated[
+        int, typer.Option("--lines", "-n", min=0, help="Show this many lines per broker.")
+    ] = 50,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Print new lines until Ctrl-C.")
+    ] = False,
 ) -> None:
-    """Show what the brokers wrote."""
+    """Show the brokers' logs."""
     box = sandbox.load(name)
     if box is None:
         raise UsageError(

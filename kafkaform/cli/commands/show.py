@@ -15,17 +15,21 @@ from ..options.flags import NoColor, StateFile
 from ..terminal.console import Console
 from .state import row_lines, state_data
 
-PLAN_HELP = "What `plan -out=FILE` saved."
+PLAN_HELP = "A plan saved with `plan --out FILE`."
 
 
 def show(
     plan_file: Annotated[Path | None, typer.Argument(metavar="PLAN", help=PLAN_HELP)] = None,
-    json: Annotated[bool, typer.Option("--json", help="Terraform's plan JSON, or state.")] = False,
-    comment: Annotated[bool, typer.Option("--markdown", help="A review comment.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print Terraform's plan JSON, or the state.")
+    ] = False,
+    comment: Annotated[
+        bool, typer.Option("--markdown", help="Print a review comment in Markdown.")
+    ] = False,
     no_color: NoColor = False,
     state: StateFile = None,
 ) -> None:
-    """Show a saved plan, or what the state holds."""
+    """Show a saved plan, or the state."""
     console = Console.standard(no_color=no_color)
     if plan_file is None:
         _show_state(console, state, json=json)

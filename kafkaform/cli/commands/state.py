@@ -28,8 +28,8 @@ from ..options.flags import LockTimeout, StateFile
 from ..terminal.console import Console
 from ..terminal.outlet import outlive_output
 
-app = typer.Typer(help="The recorded state.", no_args_is_help=True)
-Json = Annotated[bool, typer.Option("--json", help="For programs.")]
+app = typer.Typer(help="Inspect, edit and copy the state.", no_args_is_help=True)
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Address = Annotated[str, typer.Argument(metavar="ADDRESS")]
 
 
@@ -37,7 +37,7 @@ Address = Annotated[str, typer.Argument(metavar="ADDRESS")]
 def list_(
     pattern: Annotated[str, typer.Argument(metavar="GLOB")] = "*", state: StateFile = None
 ) -> None:
-    """List the addresses that own something, one a line."""
+    """List the addresses that own objects, one per line."""
     found = open_store(state).backend.load().state
     rows = found.objects.values() if found else ()
     names = sorted({owner for row in rows for owner in row.owners if matches(pattern, owner)})
@@ -46,7 +46,7 @@ def list_(
 
 @app.command()
 def show(address: Address, json: Json = False, state: StateFile = None) -> None:
-    """Show what an address owns."""
+    """Show the objects that an address owns."""
     found = open_store(state).backend.load().state
     rows = found.owned_by(address) if found else ()
     if not rows:
@@ -63,7 +63,7 @@ def show(address: Address, json: Json = False, state: StateFile = None) -> None:
 
 @app.command()
 def rm(address: Address, state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
-    """Forget what an address owns; the objects stay as they are."""
+    """Remove an address from the state; its objects stay as they are."""
     _edit("state rm", state, lock_timeout, lambda before: without_address(before, address))
     Console.standard().out(f"{address} owns nothing any more; the objects themselves stay.")
 
@@ -75,7 +75,7 @@ def mv(
     state: StateFile = None,
     lock_timeout: LockTimeout = "0s",
 ) -> None:
-    """Rename an address in the state, as its block was renamed."""
+    """Rename an address in the state to match its renamed block."""
     try:
         parse_address(target)
     except ValueError as error:
@@ -88,14 +88,16 @@ def mv(
 def pull(
     out: Annotated[
         str | None,
-        typer.Option("--out", metavar="FILE", help="Save it here, with its log beside it."),
+        typer.Option(
+            "--out", metavar="FILE", help="Save the state to this file, with its log beside it."
+        ),
     ] = None,
     state: StateFile = None,
     lock_timeout: LockTimeout = "0s",
 ) -> None:
     """Print the state, or save it with its log.
 
-    What is saved can be used with --state.
+    You can use the saved file with --state.
     """
     store, clock = open_store(state), SystemClock()
     if out is None:
@@ -114,16 +116,18 @@ def pull(
 
 @app.command()
 def push(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A state, its log beside it.")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A state file with its log beside it.")
+    ],
     force: Annotated[
-        bool, typer.Option("--force", help="Also over a newer state of the same lineage.")
+        bool, typer.Option("--force", help="Overwrite even a newer state of the same lineage.")
     ] = False,
     state: StateFile = None,
     lock_timeout: LockTimeout = "0s",
 ) -> None:
-    """Write a state and its log to where this folder keeps them.
+    """Copy a state file and its log to the place where this folder stores its state.
 
-    To move to an object store, or to put a backup back.
+    Use this to move to an object store or to restore a backup.
     """
     outlive_output()
     source, target = open_store(file), open_store(state)

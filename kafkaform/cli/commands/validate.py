@@ -13,5 +13,5 @@ def validate(
     json: Json = False,
     no_color: NoColor = False,
 ) -> int:
-    """Check the configuration offline. Every fault comes with its place and advice."""
+    """Check the configuration offline, and show each error's place and advice."""
     return validation.validate(var, var_file, untrusted=untrusted, json=json, no_color=no_color)

@@ -13,7 +13,9 @@ from ...version import VERSION
 from ..terminal.console import Console
 
 
-def version(json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+def version(
+    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False,
+) -> None:
     """Show the versions of kafkaform, its providers and Python."""
     registry = Registry()
     providers = {name: registry.package(name) for name in registry.names}

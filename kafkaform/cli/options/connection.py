@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import Struct, field
 
 from ...core.canonical import digest
-from ...core.dataclass import dataclass, field
 from ...core.errors import KafkaformError, UsageError
 from ...provider.contract import Session
-from ...workflow.configuration.clusters import Clusters
 from ...workflow.configuration.evaluation import Inputs
+from ...workflow.configuration.systems import Systems
 from ...workflow.connection import Connection, ConnectionInputs, resolve_configured, resolve_direct
 from ..terminal.console import Console
 from .flag_groups import takes
@@ -32,27 +32,32 @@ BootstrapServer = Annotated[
 ]
 CommandConfig = Annotated[
     Path | None,
-    typer.Option("--command-config", metavar="FILE", help="Properties of the Java client."),
+    typer.Option(
+        "--command-config", metavar="FILE", help="Read Java client properties from this file."
+    ),
 ]
 ClientProperty = Annotated[
     list[str],
-    typer.Option("--client-property", metavar="KEY=VALUE", help="One such property; wins."),
+    typer.Option(
+        "--client-property", metavar="KEY=VALUE", help="Set a client property; overrides the file."
+    ),
 ]
 ProviderInstance = Annotated[
     str | None,
-    typer.Option("--provider", metavar="NAME", help="Which provider block, such as kafka.eu."),
+    typer.Option(
+        "--provider", metavar="NAME", help="Use this provider block, for example kafka.eu."
+    ),
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """What a shell hands to the commands typed in it: how it connects, whether they may change
     anything, its open sessions, and the clusters of those that a configuration names."""
 
     flags: ConnectionInputs
     writes: bool = False
     sessions: dict[str, Session] = field(default_factory=dict)
-    clusters: Clusters = field(default_factory=Clusters)
+    systems: Systems = field(default_factory=Systems)
 
     def session(self, connection: Connection) -> Session:
         """The session of this connection, opened when it is first asked for."""
@@ -60,20 +65,19 @@ class Kept:
         if key not in self.sessions:
             session = connection.open()
             if connection.configuration is not None:
-                self.clusters.enter(connection.settings, session)
+                self.systems.enter(connection.settings, session)
             self.sessions[key] = session
         return self.sessions[key]
 
     def close(self) -> None:
         """End all sessions; the next command connects again."""
-        self.clusters.known.clear()
+        self.systems.known.clear()
         while self.sessions:
             with suppress(KafkaformError):
                 self.sessions.popitem()[1].close()
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """How a command reaches its cluster. kept: the sessions of the shell that it is typed in."""
 
     flags: ConnectionInputs

@@ -19,26 +19,28 @@ StateFile = Annotated[
     typer.Option(
         "--state",
         metavar="PLACE",
-        help="Where the state is: a file, or s3://, gs://, az:// with bucket and prefix; default: "
-        "KAFKAFORM_STATE, the backend block, or kafkaform.state.json here.",
+        help="Where the state is stored: a file, or an s3://, gs:// or az:// URL with bucket and "
+        "prefix. Default: KAFKAFORM_STATE, the backend block, or kafkaform.state.json here.",
     ),
 ]
 Target = Annotated[
     list[str],
     typer.Option(
-        "--target", metavar="ADDRESS", help="Only this address or glob, and what it depends on."
+        "--target",
+        metavar="ADDRESS",
+        help="Include only this address or glob and its dependencies.",
     ),
 ]
 Exclude = Annotated[
     list[str],
     typer.Option(
-        "--exclude", metavar="ADDRESS", help="Not this address or glob, nor what depends on it."
+        "--exclude", metavar="ADDRESS", help="Leave out this address or glob and its dependents."
     ),
 ]
 Adopt = Annotated[
     list[str],
     typer.Option(
-        "--adopt", metavar="GLOB", help="Take over live objects whose address this glob names."
+        "--adopt", metavar="GLOB", help="Take over live objects whose address matches this glob."
     ),
 ]
 MaxDeletes = Annotated[
@@ -51,14 +53,14 @@ AcceptOpenAccess = Annotated[
     bool,
     typer.Option(
         f"--accept-{OPEN_ACCESS}",
-        help="Delete the last ACL of a resource, although that may open it to everybody.",
+        help="Allow deleting a resource's last ACL, even if that can open it to everyone.",
     ),
 ]
 AcceptUnprovenAccess = Annotated[
     bool,
     typer.Option(
         f"--accept-{UNPROVEN_ACCESS}",
-        help="Change ACLs, although the cluster decides otherwise than its ACLs say.",
+        help="Allow ACL changes on a cluster whose decisions differ from what its ACLs say.",
     ),
 ]
 FailOn = Annotated[
@@ -66,30 +68,30 @@ FailOn = Annotated[
     typer.Option(
         "--fail-on",
         metavar="CONDITION",
-        help="Exit 8 if the plan has such: deletes, blocked, drift.",
+        help="Exit with 8 if the plan has any of these: deletes, blocked, drift.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="JSON lines for programs.")]
-NoColor = Annotated[bool, typer.Option("--no-color", help="No colours.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON lines for programs.")]
+NoColor = Annotated[bool, typer.Option("--no-color", help="Print without colours.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Hide progress.")]
 LockTimeout = Annotated[
     str,
     typer.Option(
-        "--lock-timeout", metavar="TIME", help="How long to wait for the state lock, such as 60s."
+        "--lock-timeout", metavar="TIME", help="Wait this long for the state lock, for example 60s."
     ),
 ]
 AutoApprove = Annotated[
-    bool, typer.Option("--auto-approve", "--force", help="Do not ask; apply what is planned.")
+    bool, typer.Option("--auto-approve", "--force", help="Apply without asking for approval.")
 ]
 Untrusted = Annotated[
     bool,
     typer.Option(
         "--untrusted",
-        help="Anybody may have written these files: they read no other files, and connections "
-        "come from the environment only.",
+        help="Don't trust the configuration: it can't read other files, and connection settings "
+        "come only from the environment.",
     ),
 ]
-Input = Annotated[bool, typer.Option("--input/--no-input", help="May questions be asked?")]
+Input = Annotated[bool, typer.Option("--input/--no-input", help="Ask for input when needed.")]
 
 
 def accepted(*, open_access: bool, unproven_access: bool) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ def _bars(console: Console) -> Progress:
 
 
 class Amount(ProgressColumn):
-    """`120 of 500 topics`, then the seconds since the task began."""
+    """`120 of 500 objects`, then the seconds since the task began."""
 
     def render(self, task: Task) -> Text:
         seconds = int(task.finished_time if task.finished_time is not None else task.elapsed or 0)

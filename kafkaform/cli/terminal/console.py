@@ -6,7 +6,8 @@ import os
 import sys
 from collections.abc import Iterable
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.diagnostics import Diagnostics
 from ...core.redaction import clean_diagnostics
 from .outlet import is_lost
@@ -15,8 +16,7 @@ from .signals import until_readable
 DEFAULT_WIDTH, MAX_WIDTH = 100, 120
 
 
-@dataclass(frozen=True, slots=True)
-class Console:
+class Console(Struct, frozen=True):
     """colour: for stdout; errors_colour: for stderr; interactive: somebody can answer."""
 
     colour: bool

@@ -4,7 +4,7 @@ While a command runs, standard output and error are `Fenced`, whoever writes to 
 rich, a log handler or a library.
 
 A stream that takes no more (closed, a full disk, a reader that left) ends a command only while
-that changes nothing for a cluster: `Unwritable`. Once something may have been sent the rest is
+that changes nothing outside: `Unwritable`. Once something may have been sent the rest is
 dropped, everything is recorded, and the end of the command tells. What standard error does not
 take is dropped always: there is nobody to tell.
 """
@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, TextIO
 
-from ...core.dataclass import dataclass, field
+from msgspec import Struct, field
+
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.redaction import Known, watching
 
@@ -41,8 +42,7 @@ class Unwritable(BaseException):
         return isinstance(self.error, BrokenPipeError)
 
 
-@dataclass(slots=True)
-class Fate:
+class Fate(Struct):
     """Of one stream. ends: a fault ends the command; lost: the first fault."""
 
     ends: bool = False
@@ -122,8 +122,7 @@ def _noted(stream: Any, fate: Fate) -> Iterator[None]:
             fate.lose(stream, error)
 
 
-@dataclass(frozen=True, slots=True)
-class Outlet:
+class Outlet(Struct, frozen=True):
     """What becomes of both streams of one command."""
 
     out: Fate = field(default_factory=lambda: Fate(ends=True))

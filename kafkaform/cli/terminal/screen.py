@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 
 import typer
+from msgspec import Struct, field
 
 from ...apply.obligations import told
 from ...apply.recover import SUPERSEDED, Recovered
@@ -16,12 +17,12 @@ from ...apply.report import Report, Result, Work
 from ...apply.verify import Invisible
 from ...core.change import Verdict
 from ...core.clock import SystemClock
-from ...core.dataclass import dataclass, field
 from ...core.diagnostics import Diagnostics
 from ...core.errors import KafkaformError, UsageError, exit_code
 from ...core.progress import Report as ReportTo
 from ...core.progress import silent
 from ...core.resource import FaultClass, Output
+from ...core.words import NEUTRAL
 from ...plan.model import Mode, Plan
 from ...render import stream
 from ...render.jsonplan import Data
@@ -30,7 +31,7 @@ from ...render.text import count, inline
 from ...render.validation import validation_events, validation_text
 from ...version import VERSION
 from ...workflow.events import DryRun, Note, PlanChosen, RunEvent
-from ...workflow.plan_rendering import render_plan
+from ...workflow.plan_rendering import read_words, render_plan
 from .console import Console
 from .outlet import outlive_output
 from .progress import Bars
@@ -45,8 +46,7 @@ _FEW = 5
 """How many steps that ended alike are told one by one."""
 
 
-@dataclass(slots=True)
-class TextScreen:
+class TextScreen(Struct):
     """For people: plans and results on stdout, progress and questions on stderr. bars: draws what
     is under way; clear: takes that from the terminal before anything else is written there; sends:
     the command goes on to change something when its plan was shown."""
@@ -81,7 +81,7 @@ class TextScreen:
 
     def validated(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
         self.clear()
-        self.console.out("\n" + validation_text(plan, verdicts))
+        self.console.out("\n" + validation_text(plan, verdicts, read_words(plan)))
 
     def approve(self, plan: Plan) -> bool:
         """Only `yes` applies; a destroy asks for the cluster id of each instance."""
@@ -97,7 +97,8 @@ class TextScreen:
 
     def _type_cluster(self, instance: str, plan: Plan) -> bool:
         scope = plan.instances[instance].facts.scope_id
-        question = f'\nEverything of {instance} is destroyed. Type its cluster id "{scope}": '
+        system = read_words(plan).get(instance, NEUTRAL).system
+        question = f'\nEverything of {instance} is destroyed. Type its {system} id "{scope}": '
         return self.console.ask(question) == scope
 
     def recovered(self, found: Recovered) -> None:
@@ -129,13 +130,13 @@ class TextScreen:
         self._late(report.invisible)
 
     def _late(self, late: tuple[Invisible, ...]) -> None:
-        where = attrgetter("node", "why")
-        for (node, why), many in groupby(sorted(late, key=where), where):
+        where = attrgetter("noun", "node", "why")
+        for (noun, node, why), many in groupby(sorted(late, key=where), where):
             names = [inline(item.address) for item in many]
             shown = names if len(names) <= _FEW else [count(len(names), "object")]
             silent = f": it does not answer ({inline(why)})" if why else ""
             for name in shown:
-                self.note(f"{name}: applied, not yet visible on broker {node}{silent}.")
+                self.note(f"{name}: applied, not yet visible on {noun} {node}{silent}.")
 
     def outputs(self, outputs: tuple[Output, ...]) -> None:
         pass
@@ -144,8 +145,7 @@ class TextScreen:
         self.console.diagnostics(diagnostics)
 
 
-@dataclass(slots=True)
-class JsonScreen:
+class JsonScreen(Struct):
     """For programs: one JSON object a line on stdout, in the shape of Terraform's."""
 
     console: Console
@@ -173,11 +173,11 @@ class JsonScreen:
         self._put(stream.version(VERSION))
 
     def plan(self, plan: Plan) -> None:
-        for line in self.stream.lines(stream.plan_events(plan)):
+        for line in self.stream.lines(stream.plan_events(plan, read_words(plan))):
             self.console.out(line)
 
     def validated(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
-        for line in self.stream.lines(validation_events(plan, verdicts)):
+        for line in self.stream.lines(validation_events(plan, verdicts, read_words(plan))):
             self.console.out(line)
 
     def approve(self, plan: Plan) -> bool:
@@ -227,7 +227,7 @@ def _show_chosen(screen: Screen, event: PlanChosen) -> None:
 def _report(report: Report, run: str, plan: Plan) -> ApplyReport:
     pairs = ((r.change, r.outcome) for r in report.results)
     blocked = sum(1 for change in plan.changes if change.blocked is not None)
-    return apply_report(pairs, run, blocked=blocked)
+    return apply_report(pairs, run, blocked=blocked, words=read_words(plan))
 
 
 def _recovered(found: Recovered) -> Iterator[str]:

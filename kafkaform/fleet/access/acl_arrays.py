@@ -8,11 +8,11 @@ by its own and by those of `*`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from kafkaform_kafka.authority.authorizer import ALL, EVERYBODY, LITERAL, PREFIXED
 from kafkaform_kafka.kinds.acl.resource_type import ALLOW, DENY, EVERYTHING
@@ -32,8 +32,7 @@ _GIVEN: Mapping[tuple[str | None, str | None], int] = {
 }
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """ACLs of a cluster as arrays: what decides first stands first, so DENY, then the most special.
 
     patterns: each once; pattern: index there; principal, host: index in `principals` and `hosts`,
@@ -152,8 +151,7 @@ def _numbered(column: pa.ChunkedArray, special: str) -> tuple[Ints, pa.Array]:
 # ── ACLs by target, principal and host ──────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(Struct, frozen=True):
     """group: rising, each once; its ACLs are rule[start[n] : start[n] + count[n]], in the order of
     `Rules`; allow, deny: theirs together."""
 

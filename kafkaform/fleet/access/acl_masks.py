@@ -6,10 +6,10 @@ The rules are those of `kafkaform_kafka.authority.authorizer`; the tests compare
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from kafkaform_kafka.authority.authorizer import LITERAL
 
@@ -39,8 +39,7 @@ _ASKED: Mapping[str, int] = {kind: asked_of(kind) for kind in ASKED}
 # ── rows about patterns ─────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class _Patterns:
+class _Patterns(Struct, frozen=True):
     """target: of each ACL, its own pattern; own: ACLs by that; all: by every pattern that they
     cover, of those whom the ACLs of the covered one name, and of everybody."""
 

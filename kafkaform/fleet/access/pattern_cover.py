@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from kafkaform_kafka.authority.authorizer import LITERAL, PREFIXED
@@ -35,8 +35,7 @@ def spread(start: Ints, count: Ints) -> tuple[Ints, Ints]:
     return owner, np.arange(len(owner)) - before[owner] + start[owner]
 
 
-@dataclass(frozen=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """The targets that each pattern covers: those of pattern n are
     target[start[n] : start[n] + count[n]]."""
 
@@ -74,8 +73,7 @@ def _runs(targets: list[Pattern]) -> Iterator[tuple[str, int, int]]:
         first = last
 
 
-@dataclass(frozen=True)
-class _Names:
+class _Names(Struct, frozen=True):
     """The targets of one type. first: the number of the first one."""
 
     first: int

@@ -12,10 +12,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from kafkaform_kafka.authority.authorizer import EVERYBODY, PREFIXED
 from kafkaform_kafka.kinds.acl.resource_type import EVERYTHING
 
-from ...core.dataclass import dataclass
 from ..landed.globs import expression
 from ..tables.definitions import TABLES
 from ..tables.reader import Row, literal
@@ -30,8 +31,7 @@ _PIECE = 50_000
 """Rows of one batch of a file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Only:
+class Only(Struct, frozen=True):
     """What is wanted, None: everything. resource: like `topic/orders`, or a glob: `topic/orders.*`.
     A name need not be there yet; a glob is of names that are."""
 
@@ -104,8 +104,8 @@ def shown(row: Row) -> tuple[Any, ...]:
 
 def write_parquet(path: Path, rows: Iterable[Row]) -> None:
     """Worded rows as one file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+    import pyarrow.parquet as pq  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     types = {**dict.fromkeys(KEY, pa.string()), **dict.fromkeys(MASKS, pa.int32())}
     schema = pa.schema([(name, types.get(name, pa.list_(pa.string()))) for name in KEPT])

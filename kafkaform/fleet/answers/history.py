@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.errors import UsageError
 from ..exports.rows import Sheet, as_table
 from ..report.questions import DETAILS, NUMBERS, ask
@@ -46,8 +47,7 @@ _WHOLE = {
 """Before and after of a change of an object as a whole -> what it was."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One line of an object's history. at: when it was done or, if nobody knows, first seen;
     not_before: the last snapshot without it, None if `at` is exact or there is none; path: empty
     for the object as a whole; mark: whether kafkaform did it."""
@@ -64,7 +64,7 @@ class Entry:
     commit: str | None = None
 
 
-_NAMES = Entry.__match_args__
+_NAMES = Entry.__struct_fields__
 
 
 def span(text: str) -> timedelta:
@@ -221,8 +221,7 @@ def _wrong(message: str, wrong: str, known: Sequence[str]) -> UsageError:
 # ── status ──────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """complete: every registered cluster was read whole and every configuration is known, None:
     the build has no table that says so; parts: title -> rows."""
 

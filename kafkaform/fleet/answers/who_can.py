@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
+
 from kafkaform_kafka.authority.authorizer import (
     EVERYBODY,
     PREFIXED,
@@ -30,7 +32,6 @@ from kafkaform_kafka.authority.authorizer import (
 )
 from kafkaform_kafka.kinds.acl.resource_type import ALLOW, CLUSTER, DENY, EVERYTHING, Acl
 
-from ...core.dataclass import dataclass
 from ...core.errors import UsageError
 from ..access.operation_bits import BITS, operation_of, principal_of, resource_of
 
@@ -52,8 +53,7 @@ SOMEBODY = "User:\0"
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """principal: None for everybody who can; host: as brokers see it, None: it is not known."""
 
     operation: str
@@ -63,8 +63,7 @@ class Wanted:
     host: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """principal: `User:*` for everybody whom nothing names; verdict: allowed, denied or unknown;
     rule: what decided, in words; via: keys of the ACLs that allow or deny it, or might, the most
     special first; needs: what would have to be known, as in `access.Need`, or ACLS; as_of: the

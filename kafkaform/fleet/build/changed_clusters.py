@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import pyspark.sql.functions as F
+from msgspec import Struct
 from pyspark.sql import Column, DataFrame
 
 from ...core.landing import LIVE
@@ -29,8 +29,7 @@ Views = tuple[DataFrame, DataFrame]
 _BEGIN = "run_begin"
 
 
-@dataclass(frozen=True)
-class Touched:
+class Touched(Struct, frozen=True):
     """clusters: rows about them are made anew; renamed: old records may be about other clusters
     now, since a name or an id is new or gone, or two names share an id."""
 

@@ -6,13 +6,13 @@ Until the last step readers see the build before. A build that dies is taken bac
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import pyspark.sql.functions as F
+from msgspec import Struct
+from msgspec.structs import replace
 from pyspark.sql import DataFrame
 
-from ...core.dataclass import replace
 from ...core.landing import AUDIT, REGISTER, SOURCES
 from ...core.objects import Objects
 from ...core.progress import Progress, Report, silent
@@ -36,8 +36,7 @@ Follow = Callable[[Store, str], None]
 """Adds to `audit_raw` what a topic has new, in the name of a build."""
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Struct, frozen=True):
     """code: the version of kafkaform; only: tables, none: all; max_corrupt: instead of the
     register's; follow: a topic to be read first; held: raises Locked if the root's lock is not
     ours any more."""
@@ -49,8 +48,7 @@ class Options:
     held: Callable[[], None] = lambda: None
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Struct, frozen=True):
     """manifest: of the current build; made: the tables that this run has written, empty: there
     was nothing to do; clusters: the touched ones."""
 
@@ -59,8 +57,7 @@ class Result:
     clusters: Clusters = NOBODY
 
 
-@dataclass(frozen=True)
-class _Plan:
+class _Plan(Struct, frozen=True):
     """What there is to do. files: path below the landing folder -> bytes, of all; new: those that
     the build before does not know; died: builds since then that did not end; stale: it knows
     nothing that counts any more; reworded: fleet.hcl says something else than it did then."""

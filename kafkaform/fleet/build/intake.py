@@ -7,11 +7,12 @@ goes to `quarantine` and is left out; where that is too much, nothing is taken i
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial, reduce
 
 import pyspark.sql.functions as F
+from msgspec import Struct
+from msgspec.structs import replace
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from ...core.errors import KafkaformError
@@ -33,8 +34,7 @@ Write = Callable[[str, DataFrame], DataFrame]
 """Adds rows to a table; gives back those that this build has added to it."""
 
 
-@dataclass(frozen=True)
-class Stamp:
+class Stamp(Struct, frozen=True):
     """On every new row. now: when it was taken in (UTC)."""
 
     build: str
@@ -117,8 +117,7 @@ def _printed(lines: DataFrame) -> DataFrame:
     return lines.withColumn("line", _printable(F.col("line")))
 
 
-@dataclass(frozen=True)
-class _Files:
+class _Files(Struct, frozen=True):
     spark: SparkSession
     landing: str
     names: tuple[str, ...]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import date
 
 import pyspark.sql.functions as F
 from deltalake.exceptions import DeltaError
+from msgspec import Struct, field
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no stubs
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -27,8 +27,7 @@ _SHOWN = 500
 """Characters of what Spark says."""
 
 
-@dataclass
-class Work:
+class Work(Struct):
     """versions: of all tables as they are now; written: by this build; before: None if this is
     the first one."""
 

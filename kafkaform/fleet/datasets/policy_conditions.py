@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NoReturn
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.diagnostics import suggest
 
 MOST_CHARACTERS, MOST_DEPTH, MOST_DIGITS = 4_000, 40, 30
@@ -30,8 +31,7 @@ class Kind(StrEnum):
     NULL = "null"
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
+class Term(Struct, frozen=True):
     """One node: `op` with its arguments. value: of a literal, a column or an attribute."""
 
     op: str
@@ -41,8 +41,7 @@ class Term:
     depth: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """takes: kinds of the arguments; more: the last may come again and again."""
 
     gives: Kind
@@ -101,8 +100,7 @@ class ConditionFault(ValueError):
         self.advice = advice
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(Struct, frozen=True):
     """kind: number, text, name, word, sign or end; at: character, from 1."""
 
     kind: str

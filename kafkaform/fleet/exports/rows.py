@@ -11,9 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from msgspec import Struct
+
 from ...core.canonical import dumps
 from ...core.cell_width import cell_width
-from ...core.dataclass import dataclass
 from ...core.foreign import log_safe
 from ...core.storage import refusal
 from ..access.operation_bits import MASKS
@@ -36,8 +37,7 @@ Mask = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 """(table, row) -> the row as it may be shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
+class Sheet(Struct, frozen=True):
     """names: of the columns; rows: as many values each."""
 
     names: tuple[str, ...]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import date
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.errors import StorageError
 from ...core.landing import FORMAT
 from ...core.nouns import Misfit, from_data, parse
 from ...core.value import FrozenMap
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """stale_after_hours: age from which on a snapshot tells nothing any more; skew_seconds: how
     far the clocks of a runner and of a snapshot may lie apart; grace_days: how long a topic may
     be idle; max_corrupt: share of bad lines from which on a build fails; short_prefix: characters
@@ -25,8 +25,7 @@ class Settings:
     short_prefix: int = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
+class Cluster(Struct, frozen=True):
     """super_users, allow_if_no_acl: as the brokers' configuration has them, None: not said;
     limit_replicas: how many it is meant to hold."""
 
@@ -40,8 +39,7 @@ class Cluster:
     limit_replicas: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """lineage: None if it could not be read yet; folder: of its configuration, None: not said."""
 
     name: str
@@ -50,8 +48,7 @@ class State:
     owner: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(Struct, frozen=True):
     """topics: globs over names; principals: as ACLs write them."""
 
     name: str
@@ -59,8 +56,7 @@ class Owner:
     principals: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(Struct, frozen=True):
     """Cost per month, each of one; None: not counted."""
 
     currency: str
@@ -70,8 +66,7 @@ class Rates:
     gigabyte: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Waiver:
+class Waiver(Struct, frozen=True):
     """cluster, key: globs; until: the last day."""
 
     until: date
@@ -80,8 +75,7 @@ class Waiver:
     key: str = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """where: SQL condition over a row of `live` (with attrs['…']) or `desired` that is true for
     what breaks the rule; source: live or desired; kind: glob over kinds."""
 
@@ -95,8 +89,7 @@ class Rule:
     waivers: tuple[Waiver, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Naming:
+class Naming(Struct, frozen=True):
     """pattern: regular expression that a whole key must match; cluster: glob."""
 
     kind: str
@@ -104,8 +97,7 @@ class Naming:
     cluster: str = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Register:
+class Register(Struct, frozen=True):
     """principals: known ones that no owner names."""
 
     clusters: tuple[Cluster, ...] = ()
@@ -130,9 +122,9 @@ def read(text: str) -> Register:
                 f"the register has format {data['format']}; this kafkaform reads up to {FORMAT}",
                 "Use the version of kafkaform that took the snapshot, or a later one.",
             )
-        if missing := [name for name in Register.__match_args__ if name not in data]:
+        if missing := [name for name in Register.__struct_fields__ if name not in data]:
             raise Misfit(f"lacks {', '.join(missing)}")
-        return from_data(Register, FrozenMap({n: data[n] for n in Register.__match_args__}))
+        return from_data(Register, FrozenMap({n: data[n] for n in Register.__struct_fields__}))
     except Misfit as error:
         raise StorageError(
             f"the register cannot be used: {error}",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import pyspark.sql.functions as F
+from msgspec import Struct
 from pyspark.sql import Column, DataFrame
 
 from ...core.landing import FORMAT, META, ROWS
@@ -59,8 +59,7 @@ def registers(files: DataFrame) -> DataFrame:
     )
 
 
-@dataclass(frozen=True)
-class Snapshots:
+class Snapshots(Struct, frozen=True):
     """metas: the files beside the rows, one row each: told (the members), reason, stem, and
     _file, position, line; files: stem, _file, content of the rows."""
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from .grids import Column, Grid, Kind, shown
 
 ROW, BAR = 40, 14
@@ -28,8 +29,7 @@ APART = 4
 """Columns from which on the first day and the last one have room side by side."""
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """key: names colour and pattern in the style sheet."""
 
     key: str
@@ -37,8 +37,7 @@ class Series:
     letter: str
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """values: one for each series; note: beside the label; limit: where a line is drawn."""
 
     label: str
@@ -51,8 +50,7 @@ class Bar:
         return sum(self.values)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One coloured piece; x, width in per cent, y, height in pixels."""
 
     series: Series
@@ -64,8 +62,7 @@ class Part:
     letter: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A text or a line beside the pieces; x in per cent, y in pixels."""
 
     text: str
@@ -74,8 +71,7 @@ class Mark:
     anchor: str = "start"
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     """days: columns side by side, one a day; else bars one below the other. label: what a bar
     is; unit: what is counted; more: bars that were left out."""
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from .charts import Bar, Chart, Series
 from .grids import CLUSTER, OWNER, Column, Grid, Kind, grid, total
 from .questions import Answers
@@ -41,8 +42,7 @@ _SERIES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """expected: registered clusters, None: not known; counts: of them, by status; unknown:
     those of which nothing in the report speaks; oldest: capture that is in use."""
 

@@ -26,5 +26,5 @@ def _plain(value: Any) -> Any:
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    members = getattr(type(value), "__match_args__", ())
+    members = getattr(type(value), "__struct_fields__", ())
     return {name: _plain(getattr(value, name)) for name in members} if members else value

@@ -7,7 +7,8 @@ from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Any
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.foreign import inline
 from ..exports.rows import jsonable, text
 
@@ -33,8 +34,7 @@ class Kind(StrEnum):
     FLAG = "flag"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """name: of the member of a row; missing: what null means here, and no text."""
 
     name: str
@@ -63,8 +63,7 @@ SPENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """total: rows that there are; csv: the table whose file has all, empty: none has."""
 
     caption: str

@@ -7,7 +7,8 @@ import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.errors import StorageError, UsageError
 from ...core.storage import refusal
 from ..exports.rows import Mask, write_csv
@@ -23,8 +24,7 @@ FORMS: Mapping[str, Callable[[Report], str]] = {".html": html, ".md": markdown, 
 KEY_BYTES = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Struct, frozen=True):
     """paths: of the files that were written, the report first."""
 
     report: Report

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ..tables.definitions import SCHEMA_VERSION
 from ..tables.reader import Build
 from .access import PERMISSIONS, QUOTAS
@@ -19,8 +20,7 @@ from .trust import APPLIES, TRUST
 _READ = frozenset({"read", "partial"})
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Struct, frozen=True):
     """value: None: nobody knows; before: the build before's; least: clusters that could not be
     read may add to it; place: the section that tells more."""
 
@@ -38,8 +38,7 @@ class Number:
         return self.value - self.before
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """previous: when the build before was, None: there is none to read; redacted: principals are
     masked; csv: how the names of the files with all rows begin, None: there are none."""
 
@@ -55,8 +54,7 @@ class Report:
     schema_version: int = SCHEMA_VERSION
 
 
-@dataclass(frozen=True, slots=True)
-class _Count:
+class _Count(Struct, frozen=True):
     """live: it is counted in what clusters show, so it needs clusters that were read."""
 
     answer: str

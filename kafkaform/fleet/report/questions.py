@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ..exports.rows import Mask, utc
 from ..tables.reader import Gold
 
@@ -21,8 +22,7 @@ Answers = Mapping[str, Rows | None]
 """Question -> rows; None: the build has not made a table that is asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """tables: the first is the one whose rows are shown, by which names are masked.
     {since}, {day}: the beginning of the time that is looked at; {limit}: LIMIT."""
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...core.dataclass import dataclass, field
+from ...core.secret import PartialRepr
 from ..tables.reader import Gold
 
 _PRINCIPALS = frozenset({"principal", "user", "actor"})
@@ -41,11 +41,12 @@ NAMES: Mapping[str, str] = {
 """Table -> a query for the names that it knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Redactor:
+class Redactor(PartialRepr, frozen=True):
     """key: of this report; names: bare ones (`ci`, not `User:ci`) that are masked in texts."""
 
-    key: bytes = field(repr=False)
+    _unshown = frozenset({"key"})
+
+    key: bytes
     names: frozenset[str]
     _odd: re.Pattern[str] | None
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from .charts import Chart
 from .grids import Grid
 from .questions import Answers, Rows
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """leads: sentences; charts: None among them is left out."""
 
     leads: tuple[str, ...] = ()
@@ -20,8 +20,7 @@ class Block:
     grids: tuple[Grid, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """id: what links lead to; about: how to read it; missing: what this build has not made."""
 
     id: str
@@ -37,8 +36,7 @@ Known = Mapping[str, Rows]
 Make = Callable[[Known, datetime], Block]
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """name: what is missing without it; needs: answers that `make` reads."""
 
     name: str
@@ -46,8 +44,7 @@ class Piece:
     make: Make
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """A section before anything is known."""
 
     id: str

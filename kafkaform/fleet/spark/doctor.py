@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.errors import KafkaformError, StorageError
 from ...core.objects import Changed, Exists, Objects
 from ..tables.manifest import FOLDER
@@ -38,8 +39,7 @@ _PATIENCE_SECONDS = 60
 _INSTALL = "Run `pip install 'kafkaform[fleet]'`."
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """good: None if it cannot be told here; told: what was found; advice: empty if all is well."""
 
     name: str

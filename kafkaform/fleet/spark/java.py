@@ -15,7 +15,8 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.errors import UsageError
 
 OLDEST = 17
@@ -29,8 +30,7 @@ exec {{java}} "$@"
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Java:
+class Java(Struct, frozen=True):
     """home: what JAVA_HOME is to be; version: such as 17.0.15; found: by what; whole: it has the
     vector module."""
 

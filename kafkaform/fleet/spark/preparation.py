@@ -7,7 +7,8 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any
 
-from ...core.dataclass import replace
+from msgspec.structs import replace
+
 from ...core.errors import UsageError
 from ...core.progress import Progress, Report
 from . import java

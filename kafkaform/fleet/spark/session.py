@@ -14,7 +14,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.errors import KafkaformError
 from . import java
 from .class_archive import starting
@@ -93,16 +94,14 @@ WHOLE_SHARE = 6
 _TAIL_BYTES = 3000
 
 
-@dataclass(frozen=True, slots=True)
-class Landed:
+class Landed(Struct, frozen=True):
     """Bytes that have landed. new: of them, those that a build makes its tables of."""
 
     all: int = 0
     new: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """master: `local[N]`, `spark://…`, `yarn`, `k8s://…` or `sc://…` (Spark Connect); cache: a
     folder of the user's, for jars; jars: Delta's, by path or URL, where Maven cannot be reached;
     ivy: a settings file of Ivy that names a company's mirror; landed: what Java is tuned for on one
@@ -130,7 +129,7 @@ def build_session(place: Place) -> SparkSession:
     Raises KafkaformError with the end of Spark's log if it does not start, UsageError if there is
     no Java.
     """
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     builder: Any = SparkSession.builder.appName("kafkaform fleet")
     if place.connect:

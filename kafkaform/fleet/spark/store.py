@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import pyspark.sql.functions as F
+from msgspec import Struct
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 from ...core.errors import StorageError
@@ -46,8 +46,7 @@ Start = Callable[[Landed], SparkSession]
 """Makes the session, or gives the one that there is."""
 
 
-@dataclass(frozen=True)
-class Store:
+class Store(Struct, frozen=True):
     """root: a folder or a URL, as on the command line."""
 
     spark: SparkSession

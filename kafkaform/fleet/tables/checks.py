@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyspark.sql.functions as F
+from msgspec import Struct
 from pyspark.sql import DataFrame
 
 from ...core.errors import StorageError
@@ -48,8 +48,7 @@ def sound(table: str, rows: DataFrame) -> int:
     return found.rows
 
 
-@dataclass(frozen=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """twice: rows whose key another one has, too; nulls: column -> rows where it is null."""
 
     rows: int

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ..landed.register import Register
 
@@ -16,8 +17,7 @@ Frames = Mapping[str, "DataFrame"]
 """Table -> its rows. Of a table of scope `cluster`, those of the touched clusters alone."""
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(Struct, frozen=True):
     """as_of: the newest capture that landed, which is this build's now (UTC): the same inputs make
     the same tables on any day."""
 
@@ -26,8 +26,7 @@ class Context:
     build: str
 
 
-@dataclass(frozen=True)
-class Dataset:
+class Dataset(Struct, frozen=True):
     """table: a name in TABLES; inputs: tables that it is made from; its own name among them: what
     the build before made of the touched clusters, no rows in the first build."""
 

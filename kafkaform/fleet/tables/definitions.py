@@ -8,7 +8,7 @@ from enum import StrEnum
 from importlib.resources import files
 from itertools import groupby
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
 
 SCHEMA_VERSION = 1
 """Of all tables; a store that a later version wrote is refused."""
@@ -29,8 +29,7 @@ class Scope(StrEnum):
     WHOLE = "whole"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """type: in Spark's words; about: empty where the name says it."""
 
     name: str
@@ -39,8 +38,7 @@ class Column:
     about: str
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """key: what no two rows share; empty: there is no such thing."""
 
     name: str

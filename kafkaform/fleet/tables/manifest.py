@@ -17,7 +17,8 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.errors import StorageError
 from ...core.nouns import Misfit, from_data, parse
 from ...core.objects import Changed, Exists, Objects
@@ -31,8 +32,7 @@ ALL = None
 Clusters = frozenset[str] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """One table of a build. version: Delta's; seconds: that it took, 0 if it was left as it was."""
 
     version: int
@@ -40,8 +40,7 @@ class Written:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """started, ended, as_of: RFC 3339; fingerprint: SHA-256 of all inputs; code: the version of
     kafkaform; owed: table -> clusters of which it does not know the newest yet, because a build
     was asked to leave it out."""
@@ -111,7 +110,7 @@ def publish(objects: Objects, manifest: Manifest, inputs: Iterable[str]) -> None
 
 
 def encode(manifest: Manifest) -> bytes:
-    members = {name: getattr(manifest, name) for name in Manifest.__match_args__}
+    members = {name: getattr(manifest, name) for name in Manifest.__struct_fields__}
     members["tables"] = {
         name: {"version": w.version, "rows": w.rows, "seconds": w.seconds}
         for name, w in manifest.tables.items()

@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
 from ...syntax.nodes import Block, Expression
-from ...syntax.stamps import Stamped
 from ..values.faults import Place, error, near
 
 NAME = re.compile(r"[^\W\d][\w-]*")
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """labels: what each label is; required, optional: attribute names; blocks: nested blocks;
     open: further attributes are for somebody else to check."""
 
@@ -76,16 +75,14 @@ DATA_LIFECYCLE = Shape(blocks=("precondition", "postcondition"))
 BACKEND = Shape(("the kind",), open=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """A place that is not one node, such as a block's header."""
 
     range: Range
     excerpt: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """The type and labels of a block, as a place that is looked up when it is asked for."""
 
     block: Block
@@ -156,17 +153,13 @@ def title(block: Block) -> str:
 
 def attribute(block: Block, name: str) -> Expression | None:
     """The expression of an argument, if it is given."""
-    if isinstance(block, Stamped) and not block.has(name):
-        return None
-    found = block.body.attributes.get(name)
-    return None if found is None else found.value
+    # A block that repeats an earlier one is parsed when its body is asked for.
+    return block.body.attributes[name].value if block.has_argument(name) else None
 
 
 def single(block: Block, kind: str) -> tuple[Block | None, Diagnostics]:
     """The nested block of this kind, which may stand there once."""
-    if isinstance(block, Stamped):
-        return None, ()  # no block with blocks is passed over
-    found = [inner for inner in block.body.blocks if inner.type == kind]
+    found = block.list_blocks(kind)
     extra = tuple(
         error(header(inner), f'{title(block)} has a second "{kind}" block') for inner in found[1:]
     )

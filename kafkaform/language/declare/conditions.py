@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.diagnostics import Diagnostic
 from ...syntax.nodes import Block, Expression
 from ..expressions.code import Code, Context, Env
@@ -15,8 +16,7 @@ from ..values.value import unmark
 from .blocks import attribute
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A compiled rule. word: how messages call it."""
 
     word: str

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import Struct, field
+
 from ...core.address import Address
-from ...core.dataclass import dataclass, field
 from ...syntax.nodes import Attribute, Block, Expression
 from .blocks import attribute
 
 
-@dataclass(frozen=True, slots=True)
-class VariableBlock:
+class VariableBlock(Struct, frozen=True):
     name: str
     block: Block
     type: Expression | None
@@ -23,8 +23,7 @@ class VariableBlock:
     ephemeral: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderBlock:
+class ProviderBlock(Struct, frozen=True):
     """instance: `kafka` or `kafka.ALIAS`."""
 
     name: str
@@ -32,8 +31,7 @@ class ProviderBlock:
     block: Block
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceBlock:
+class ResourceBlock(Struct, frozen=True):
     """A `resource` or `data` block. preconditions, postconditions: its rules."""
 
     address: Address
@@ -51,8 +49,7 @@ class ResourceBlock:
         return self.argument("for_each") is not None or self.argument("count") is not None
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleBlock:
+class ModuleBlock(Struct, frozen=True):
     """A call of a module. source: as written, None if it is no plain string; providers: local
     name in the module -> the name here, None where the default one is handed down."""
 
@@ -70,8 +67,7 @@ class ModuleBlock:
         return self.argument("for_each") is not None or self.argument("count") is not None
 
 
-@dataclass(frozen=True, slots=True)
-class OutputBlock:
+class OutputBlock(Struct, frozen=True):
     name: str
     block: Block
     value: Expression
@@ -79,8 +75,7 @@ class OutputBlock:
     preconditions: tuple[Block, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CheckBlock:
+class CheckBlock(Struct, frozen=True):
     """data: the data source of its own that only its assertions see."""
 
     name: str
@@ -89,30 +84,26 @@ class CheckBlock:
     assertions: tuple[Block, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedBlock:
+class RemovedBlock(Struct, frozen=True):
     block: Block
     source: Expression
     destroy: bool
 
 
-@dataclass(frozen=True, slots=True)
-class MovedBlock:
+class MovedBlock(Struct, frozen=True):
     block: Block
     source: Expression
     target: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class ImportBlock:
+class ImportBlock(Struct, frozen=True):
     block: Block
     target: Expression
     id: Expression
     for_each: Expression | None
 
 
-@dataclass
-class Declarations:
+class Declarations(Struct):
     """Everything that the files of a folder declare, by name or in the order of the files."""
 
     variables: dict[str, VariableBlock] = field(default_factory=dict)

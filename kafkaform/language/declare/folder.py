@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from ...core.dataclass import dataclass, field, replace
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity, has_errors
 from ...syntax.limits import ALL_FILES_BYTES
 from ...syntax.nodes import File
@@ -13,8 +15,7 @@ from ...syntax.parse import parse
 from .override_files import merged
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Struct, frozen=True):
     """configuration: in order of file names, override files merged into the others; values: files
     of variable values that are read without being asked for, weakest first; digests: file name ->
     SHA-256 of its content; terraform: the files are Terraform's; modules: folder, seen from this
@@ -30,8 +31,7 @@ class Tree:
     names: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """A set of file names. configuration, automatic: how they end (the latter are further value
     files); values: whole names, the weaker first."""
 
@@ -118,7 +118,7 @@ def load(files: Mapping[str, bytes], folder: str = "") -> Tree:
 def _configuration(content: bytes, name: str) -> tuple[File, Diagnostics]:
     if not name.endswith(".json"):
         return parse(content, name)
-    from .json_bodies import json_file  # a few folders have such files
+    from .json_bodies import json_file  # noqa: PLC0415  # only JSON files need it
 
     return json_file(content, name)
 
@@ -128,7 +128,7 @@ def values_file(content: bytes, name: str) -> tuple[File, Diagnostics]:
     The faults come without the source line, which may hold a secret."""
     guess = not name.endswith(_NATIVE_VALUES) and content.lstrip().startswith(b"{")
     if name.endswith(".json") or guess:
-        from .json_bodies import json_values  # a few folders have such files
+        from .json_bodies import json_values  # noqa: PLC0415  # only JSON files need it
 
         file, faults = json_values(content, name)
     else:

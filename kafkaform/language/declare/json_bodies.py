@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...core.dataclass import replace
+from msgspec.structs import replace
+
 from ...core.diagnostics import Diagnostic, Diagnostics
 from ...syntax.faults import SyntaxFault, fault
 from ...syntax.json import Array, Atom, Json, JsonSource, Member, Record, parse_json

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...core.dataclass import dataclass, field
+from msgspec import Struct, field
+
 from ...syntax.jsonvalues import Mode
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """labels: how many stand before the body; blocks: name of a nested block -> its key in
     FORMS; modes: arguments whose strings are not read in `mode`."""
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
 
-from ...core.dataclass import dataclass, field, replace
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from ...core.diagnostics import Diagnostic, Diagnostics
 from ...syntax.limits import ALL_FILES_BYTES
 from ...syntax.nodes import Block
@@ -19,12 +21,11 @@ from .settings import terraform_settings
 from .top_level import declare
 
 Folders = Callable[[str], Mapping[str, bytes]]
-"""The files of a folder by name; folders are seen from the root folder: `modules/topic`.
+"""The files of a folder by name; folders are seen from the root folder: `modules/team`.
 Raises OSError that says why it cannot be read."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Module:
+class Module(Struct, frozen=True, eq=False):
     """The root, or one call of a module. steps: the names of the calls that lead here; folders:
     the folders along them, seen from the root folder, which is ""; providers: name in this
     module -> provider instance of the root."""
@@ -145,8 +146,7 @@ def _unreadable(block: Block, fault: OSError) -> Diagnostic:
 # ── calls ───────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Linked:
+class Linked(Struct, frozen=True):
     """root: with everything that it calls; faults: of all folders, each told once."""
 
     root: Module
@@ -262,7 +262,7 @@ def _misplaced(found: Declarations) -> Iterator[Diagnostic]:
         yield error(
             header(provider.block),
             "A module has no provider blocks of its own",
-            "They stand in the root folder, so that one place says which clusters are meant.",
+            "They stand in the root folder, so that one place says which systems are meant.",
             "Move it there, and hand it down with providers = { … } in the module block.",
         )
     for one in found.imports:

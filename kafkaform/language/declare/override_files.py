@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from ...core.dataclass import dataclass, field, replace
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from ...core.diagnostics import Diagnostic, Diagnostics
 from ...syntax.nodes import Attribute, Block, File, Lit
 from ..values.faults import Place, error, near
@@ -20,8 +22,7 @@ _Key: TypeAlias = tuple[str, ...]
 """What makes two blocks one: type, labels and alias."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(Struct, frozen=True):
     """fixed: arguments and nested blocks that cannot be overridden; deep: nested blocks that are
     merged argument by argument; alone: it may stand in an override file alone (a provider only
     without alias, since the default one is always there)."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...core.dataclass import dataclass, field
+from msgspec import Struct, field
+
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
 from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Block, Expression, Object
@@ -21,8 +22,7 @@ from .top_level import declare
 from .variables import constant
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """required_version: as written; backend: its kind, None for the default; options: its
     arguments; range: of the backend block."""
 
@@ -87,8 +87,7 @@ def _constant(node: Expression | None, context: Context, faults: list[Diagnostic
 # ── Terraform's block ───────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class TerraformSettings:
+class TerraformSettings(Struct, frozen=True):
     """providers: local name -> source, where `required_providers` gives one."""
 
     providers: Mapping[str, str] = field(default_factory=dict)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from ...core.dataclass import dataclass, field
+from msgspec import Struct, field
+
 from ...core.diagnostics import Diagnostic, Severity
 from ...syntax.nodes import Attribute, Expression, File
 from ..values.faults import Place, error, near
@@ -24,16 +25,14 @@ UNDECLARED = 2
 """How many undeclared names of files are told one by one: a file may serve many folders."""
 
 
-@dataclass(frozen=True, slots=True)
-class VarFile:
+class VarFile(Struct, frozen=True):
     """A file given with --var-file. name: as the user wrote it."""
 
     name: str
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """environ: the environment, of which only KF_VAR_… is looked at (and TF_VAR_… for Terraform's
     files); given: `name=value` texts (--var) and files (--var-file) in the order of the command
     line; partial: unset variables are no error, what needs them is checked for names only
@@ -44,8 +43,7 @@ class Inputs:
     partial: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """A value from outside: a node of a file, or a text with the place to blame. origin: who
     gives it, for messages."""
 
@@ -134,7 +132,7 @@ def _from_argument(
 
 def _readable(name: str, given: Given, faults: list[Diagnostic]) -> Iterator[tuple[str, Given]]:
     """Bytes of the environment or the command line that are no UTF-8 come as halves of surrogate
-    pairs, which no broker takes and no file can hold."""
+    pairs, which no system takes and no file can hold."""
     try:
         given.text.encode()
     except UnicodeEncodeError:

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from itertools import chain
 
-from ...core.dataclass import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity
 from ...core.schema import ANY, STRING, Type
 from ...core.value import SecretRef, Value
@@ -78,8 +80,7 @@ RESERVED = (
 """Names that mean something else in a `module` block."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variables:
+class Variables(Struct, frozen=True):
     """values: by name, for `var`; plain: what may be shown and digested, secrets left out;
     secrets: name -> text of each sensitive variable, and of each part of one that is a
     collection, for whoever sends it."""

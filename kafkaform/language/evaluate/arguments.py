@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.diagnostics import Diagnostic
 from ...core.schema import NUMBER, Attribute, ObjectSchema, Type
 from ...core.value import EMPTY, FrozenMap, SecretRef, Value
@@ -48,8 +49,7 @@ SECRET_ADVICE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """One argument of a block, compiled."""
 
     attribute: Attribute
@@ -57,8 +57,7 @@ class Argument:
     code: Code
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(Struct, frozen=True):
     """A compiled body. base: every attribute with its default."""
 
     schema: ObjectSchema
@@ -69,8 +68,7 @@ class Arguments:
     blocks: tuple[Nested, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Nested:
+class Nested(Struct, frozen=True):
     """A nested block. each: what a `dynamic` one is made for."""
 
     kind: str
@@ -96,7 +94,7 @@ def compile_arguments(
         if name in meta:
             continue
         if name in schema.blocks:
-            from ..declare.json_bodies import blocks_of  # only JSON writes blocks so
+            from ..declare.json_bodies import blocks_of  # noqa: PLC0415  # only JSON files need it
 
             if (made := blocks_of(node)) is not None:
                 blocks.extend(made)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...core.dataclass import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ...core.diagnostics import Diagnostic, Severity
 from ..declare.conditions import Rule, broken_rules, compile_rules
 from ..declare.declarations import CheckBlock
@@ -18,8 +20,7 @@ Asking = Callable[[DataPlan, Site], Found]
 """Answers a data source."""
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """A compiled check. data: the data source that only its assertions see."""
 
     name: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...core.dataclass import dataclass
-from ...core.errors import KafkaformError, OtherCluster
+from msgspec import Struct
+
+from ...core.errors import KafkaformError, OtherSystem
 from ...core.resource import ProviderConfig
 from ...core.schema import META_BLOCKS, ObjectSchema
 from ...core.value import FrozenMap, Value
@@ -29,16 +30,14 @@ Query = Callable[[ProviderConfig, str, FrozenMap], Value]
 Raises KafkaformError."""
 
 
-@dataclass(frozen=True, slots=True)
-class DataInfo:
+class DataInfo(Struct, frozen=True):
     """What the language knows of a data source. provider: the name of its provider."""
 
     schema: ObjectSchema
     provider: str
 
 
-@dataclass(frozen=True, slots=True)
-class DataPlan:
+class DataPlan(Struct, frozen=True):
     """A compiled data block; evaluate it once per instance."""
 
     block: ResourceBlock
@@ -136,7 +135,7 @@ def _ask(plan: DataPlan, arguments: FrozenMap, config: ProviderConfig, query: Qu
     place, kind = header(plan.block.block), plan.block.address.type
     try:
         answer = query(config, kind, arguments)
-    except OtherCluster:
+    except OtherSystem:
         raise
     except KafkaformError as fault:
         first = fault.diagnostics[0]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from ...core.dataclass import replace
+from msgspec.structs import replace
+
 from ...core.diagnostics import Diagnostic, Diagnostics, Range, Severity
 from ..values.limits import Budget
 

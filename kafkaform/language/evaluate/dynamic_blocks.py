@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.diagnostics import Diagnostic
 from ...syntax.nodes import Block, Body, Expression, Root
 from ..declare.blocks import Shape, attribute, header, shape_faults, single, title
@@ -29,8 +30,7 @@ from ..values.value import (
 _SHAPE = Shape(("the kind of block",), ("for_each",), ("iterator",), ("content",))
 
 
-@dataclass(frozen=True, slots=True)
-class Each:
+class Each(Struct, frozen=True):
     """The collection of a dynamic block, compiled. iterator: the word that stands for one
     element in its content, with `key` and `value`."""
 
@@ -39,8 +39,7 @@ class Each:
     iterator: str
 
 
-@dataclass(frozen=True, slots=True)
-class Dynamic:
+class Dynamic(Struct, frozen=True):
     """kind: of the blocks that it makes; content: their body."""
 
     kind: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.schema import NUMBER
 from ...syntax.nodes import Expression
 from ..expressions.code import Context, Env
@@ -26,8 +27,7 @@ from ..values.value import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(Struct, frozen=True):
     """key: None without for_each and count; roots: `each` or `count`."""
 
     key: str | int | None

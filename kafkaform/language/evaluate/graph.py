@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from msgspec import Struct
+
 from ...core.address import Address
-from ...core.dataclass import dataclass
 from ...syntax.nodes import Block, Expression
 from ...syntax.stamps import Shape, Stamped
 from ..declare.blocks import header
@@ -19,8 +20,7 @@ STATIC = ("provider", "depends_on", "source", "version", "providers")
 """Arguments that name things instead of using values."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Node:
+class Node(Struct, frozen=True, order=True):
     """Something that is evaluated once in each instance of its module. steps: of the module;
     name: `var.x`, `local.x`, `TYPE.NAME`, `data.TYPE.NAME`, `module.x` (how many instances it
     has), `output.x`, or `provider.INSTANCE`."""
@@ -32,8 +32,7 @@ class Node:
         return ".".join((*(f"module.{step}" for step in self.steps), self.name))
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(Struct, frozen=True):
     """One reference of an expression: the name of a node in the same module; key: of the
     instance, if it is written out; output: of a module, None for all."""
 
@@ -42,8 +41,7 @@ class Ref:
     output: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(Struct, frozen=True):
     """refs: what the expressions of each node refer to; order: all nodes, each after what it
     needs; cycles: closed chains; looping: what is in one; needs: node -> the nodes that it needs
     directly."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ...core.address import Address
-from ...core.dataclass import dataclass, replace
 from ...core.diagnostics import Range
 from ...core.resource import Import, Moved, Removed
 from ...core.schema import STRING
@@ -32,8 +34,7 @@ from .run import Run
 from .scope import Scope
 
 
-@dataclass(frozen=True, slots=True)
-class Instructions:
+class Instructions(Struct, frozen=True):
     """Each with the expression to blame."""
 
     removed: tuple[tuple[Removed, Expression], ...] = ()
@@ -122,8 +123,7 @@ def _import(block: ImportBlock, run: Run, context: Context, env: Env) -> Import:
 # ── against what is declared ────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class _Standing:
+class _Standing(Struct, frozen=True):
     """What is declared. exact: instances as text; blocks: address without key -> its place; bare:
     the same without the keys of modules; faulty: blocks whose instances are not known."""
 

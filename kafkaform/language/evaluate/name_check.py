@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from ...core.address import Address
-from ...core.dataclass import dataclass, field, replace
 from ...core.diagnostics import Diagnostic
 from ...core.schema import ObjectSchema
 from ...syntax.nodes import Block, Expression
@@ -25,8 +27,7 @@ ID = "id"
 CALL_META = ("source", "version", "providers", "for_each", "count", "depends_on")
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """All that references can name. types, data: schemas by name; allowed: further first words,
     such as `each`; resources: whether objects may be named; sound: shapes that were checked."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.dataclass import replace
+from msgspec.structs import replace
+
 from ...core.diagnostics import Diagnostic, Range
 from ...syntax.nodes import Expression
 from ..declare.modules import Module

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...core.dataclass import replace
+from msgspec.structs import replace
+
 from ...core.resource import Output
 from ...core.value import SecretRef
 from ..declare.conditions import Rule, broken_rules

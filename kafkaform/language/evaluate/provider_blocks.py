@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...core.dataclass import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ...core.diagnostics import Diagnostic
 from ...core.resource import ProviderConfig
 from ...core.schema import ObjectSchema
@@ -22,8 +24,7 @@ Connect = Callable[[str, FrozenMap], tuple[FrozenMap, Sequence[tuple[str, Diagno
 """What an instance connects with, of what its block says, and what is refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderInfo:
+class ProviderInfo(Struct, frozen=True):
     """What the language knows of a provider."""
 
     schema: ObjectSchema

@@ -6,7 +6,8 @@ that the fault has its own place and words.
 
 from __future__ import annotations
 
-from ...core.dataclass import replace
+from msgspec.structs import replace
+
 from ...core.diagnostics import Diagnostic
 from ...syntax.stamps import Stamped
 from ..declare.declarations import ResourceBlock

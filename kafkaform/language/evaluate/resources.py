@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ...core.address import Address
-from ...core.dataclass import dataclass, replace
 from ...core.diagnostics import Diagnostic, Range
 from ...core.resource import Declared, Identity, Lifecycle
 from ...core.schema import BOOL, META_ARGUMENTS, META_BLOCKS, STRING, ObjectSchema, map_of
@@ -40,8 +42,7 @@ FAULTY_INSTANCES = 1_000
 _LABELS = map_of(STRING)
 
 
-@dataclass(frozen=True, slots=True)
-class TypeInfo:
+class TypeInfo(Struct, frozen=True):
     """What the language knows of a resource type. key(attributes): its identity's key, raises
     ValueError; provider: the name of its provider; expand(declared): the objects that a
     composite stands for."""
@@ -52,16 +53,14 @@ class TypeInfo:
     expand: Callable[[Declared], Sequence[Declared]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Meta:
+class Meta(Struct, frozen=True):
     """A compiled meta-argument."""
 
     node: Expression
     code: Code
 
 
-@dataclass(frozen=True, slots=True)
-class ResourcePlan:
+class ResourcePlan(Struct, frozen=True):
     """A compiled resource block; evaluate it once per instance. lifecycle: of one that says
     no more; before, after: its rules; shaped: compiled from the shape that the block repeats."""
 
@@ -78,8 +77,7 @@ class ResourcePlan:
     shaped: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """Where a block is evaluated: an instance of its module. path: of the module's address;
     needs: what its objects come after; settled: what the server has set."""
 
@@ -90,8 +88,7 @@ class Site:
     settled: Settled = EMPTY
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(Struct, frozen=True):
     """One instance of a resource block, before a composite is expanded."""
 
     key: str | int | None

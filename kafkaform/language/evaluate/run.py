@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from ...core.address import Address
-from ...core.dataclass import dataclass, field, replace
 from ...core.resource import ProviderConfig
 from ...syntax.nodes import Block
 from ...syntax.stamps import Shape
@@ -26,8 +28,7 @@ from .scope import Scope
 Steps = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Schemas:
+class Schemas(Struct, frozen=True):
     """What is installed: resource types, data sources and providers by name."""
 
     types: Mapping[str, TypeInfo]
@@ -35,8 +36,7 @@ class Schemas:
     providers: Mapping[str, ProviderInfo]
 
 
-@dataclass
-class Run:
+class Run(Struct):
     """What one build gathers. scopes: the instances of each module; resources: the compiled
     resource blocks of each module; shapes: those that several blocks repeat; providers: by
     instance, None after a fault."""

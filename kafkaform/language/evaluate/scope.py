@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
+from msgspec import Struct, field
+
 from ...core.address import Address
-from ...core.dataclass import dataclass, field
 from ..declare.modules import Module
 from ..expressions.code import Env, Namespace
 from ..expressions.namespaces import Data, Fixed, Found, Live, OnDemand, Space, here
@@ -17,8 +18,7 @@ from .arguments import Report
 from .resources import Made, ResourcePlan, Settled, Site, published
 
 
-@dataclass(eq=False)
-class Scope:
+class Scope(Struct, eq=False, dict=True):
     """path: as addresses write it, `('module.eu["a"]',)`; caller: of the module; each: the roots
     `each` or `count` of its call; report: takes the faults; plans: the resource blocks; inherited:
     what everything in here comes after; needs: node name -> the objects behind its value."""

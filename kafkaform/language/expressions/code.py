@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, Protocol
 
-from ...core.dataclass import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ...syntax.nodes import Expression, ForObject, ForTuple, Lit, Object, Tuple, walk
 from ..functions.spec import Function
 from ..values.faults import EvalError, Place
@@ -51,8 +53,7 @@ ITEM = "*"
 """The name of the current element inside a splat; no identifier can be spelled so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """What compiling a node needs. builders: by node class; bound: names of enclosing
     `for`s; templates: how many templates that evaluate each other lie around it; budget: of
     constants."""

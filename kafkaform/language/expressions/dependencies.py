@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...syntax.nodes import (
     Attr,
     AttrSplat,
@@ -27,8 +28,7 @@ from ...syntax.nodes import (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class Step(Struct, frozen=True, eq=False):
     """One step of a reference: `.name` (attribute), `[key]` (key None if it is computed), or
     a splat (key None, too)."""
 
@@ -37,8 +37,7 @@ class Step:
     key: str | int | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reference:
+class Reference(Struct, frozen=True, eq=False):
     """`root.a["b"]…`; place: the node that spells all of it."""
 
     root: Root
@@ -49,8 +48,7 @@ class Reference:
         return self.steps[-1].node if self.steps else self.root
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Uses:
+class Uses(Struct, frozen=True, eq=False):
     """What an expression uses: references, but for names that a `for` sets; calls of functions."""
 
     references: tuple[Reference, ...]
@@ -83,8 +81,7 @@ _NONE = Uses((), ())
 _NOTHING: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class _Walk:
+class _Walk(Struct, frozen=True):
     references: list[Reference]
     calls: list[Call]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ...core.dataclass import dataclass, field
+from msgspec import Struct, field
+
 from ..values.faults import Deferred, EvalError, Place, Poisoned, near
 from ..values.value import ObjectVal, Val
 from .references import get_attribute
@@ -18,8 +19,7 @@ Found = Val | Poisoned | Deferred
 """A value, or what to raise instead of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(Struct, frozen=True):
     """word: what one of its names stands for (`variable`); names that are declared but not
     evaluated yet are not there, so evaluation must follow the order of references."""
 
@@ -40,8 +40,7 @@ class Space:
         raise EvalError(place, f"Name one {self.word} behind the dot")
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
+class Fixed(Struct, frozen=True):
     """A word with one value, such as `each` or `path`."""
 
     value: ObjectVal
@@ -78,8 +77,7 @@ class Live(Mapping[str, Val]):
         return len(self._found)
 
 
-@dataclass(frozen=True, slots=True)
-class OnDemand:
+class OnDemand(Struct, frozen=True):
     """Names whose values are made by `make` when they are first asked for, and then kept."""
 
     word: str
@@ -102,8 +100,7 @@ class OnDemand:
         raise EvalError(place, f"Name one {self.word} behind the dot")
 
 
-@dataclass(frozen=True, slots=True)
-class Data:
+class Data(Struct, frozen=True):
     """`data`: the answers of data sources by type and name."""
 
     found: Mapping[str, Mapping[str, Found]]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from decimal import Decimal
 
-from ...core.dataclass import replace
+from msgspec.structs import replace
+
 from ...core.value import SecretRef
 from ...syntax.nodes import Attr, Index, LegacyIndex, Root, SplatItem
 from ..values.conversion import convert
@@ -172,7 +174,7 @@ def get_index(value: Val, key: Val, place: Place) -> Val:
     raise EvalError(place, f"{_subject(value)} cannot be indexed", _WHY.get(type(value), ""))
 
 
-_WHY = {
+_WHY: Mapping[type, str] = {
     SetVal: "The elements of a set have no positions; use tolist(…) or a for expression.",
     Null: "The value before the brackets is null.",
 }

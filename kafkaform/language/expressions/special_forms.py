@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from ...core.dataclass import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ...core.schema import STRING
 from ...core.value import SecretRef
 from ...syntax.nodes import Call, Expression
@@ -26,8 +28,7 @@ _PARSING, _PARSING_CHARACTER = 1_000, 4
 """Steps that parsing a template takes, and each of its characters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """doc: one sentence for the documentation; params: names for messages; rest: the name of any
     number of further arguments."""
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from decimal import ROUND_FLOOR, Decimal
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ..values.faults import FunctionFault
 from ..values.value import Val
 from .spec import Function, string
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class _Instant:
+class _Instant(Struct, frozen=True, order=True):
     """second: with its offset from UTC; part: of a second, finer than `datetime` can hold."""
 
     second: datetime

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ..values.faults import FunctionFault
 
 _LONGEST = 1_024
@@ -26,8 +27,7 @@ _MEANING = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Glob:
+class Glob(Struct, frozen=True):
     """depth: how many folders deep a match can lie, None for any; expression: matches paths."""
 
     depth: int | None
@@ -36,8 +36,8 @@ class Glob:
 
 def parse_glob(pattern: str) -> Glob:
     """The meaning of a pattern. Raises FunctionFault."""
-    # re with time limits; few configurations need it, and it is slow to load.
-    import regex  # type: ignore[import-untyped]  # has no stubs
+    # re with time limits.
+    import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
     parts = pattern.removeprefix("./").split("/")
     if not pattern or len(pattern) > _LONGEST or ".." in parts or not parts[0]:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from msgspec import Struct
+
 from ...core.canonical import digest
-from ...core.dataclass import dataclass
 from ...core.schema import STRING
 from ...syntax.limits import ALL_FILES_BYTES
 from ..values.faults import FunctionFault, LimitFault
@@ -20,8 +21,7 @@ from .spec import Function, string
 _Found = TypeVar("_Found")
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """content: the bytes of a file; names: the regular files below a folder that match a pattern,
     relative to it and sorted. Both raise FileNotFoundError, or another OSError that says why a
     path is refused."""

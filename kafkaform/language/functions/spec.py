@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, set_of
 from ..values.value import Val
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+class Param(Struct, frozen=True):
     """null: null is a legal argument; marked: the function treats marks itself, otherwise they
     are taken off the argument (with the inner ones, unless the function `passes` its arguments
     on) and put on the result; deep: the function looks through it, though it only passes other
@@ -23,8 +23,7 @@ class Param:
     deep: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """doc: one sentence for the documentation; call: takes converted arguments, raises
     FunctionFault, ConvertFault or ValueError; rest: any number of further arguments; passes: only
     moves its arguments around, so that they may hold secrets and computed attributes; unifies:

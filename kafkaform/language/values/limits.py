@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from .faults import LimitError, Place, Poisoned
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """files: of one folder; elements: of one collection; instances: of all resources and modules
     together; calls: `module` blocks, counted in every module that has them; names: what is
     declared, counted in the same way; steps: expressions

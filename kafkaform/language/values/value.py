@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.schema import ANY, BOOL, NUMBER, STRING, Type, list_of, map_of, object_of, set_of
 from ...core.value import SecretRef
 from .faults import Deferred, Poisoned
@@ -45,7 +46,7 @@ class once(Generic[Of, Made]):
         return made
 
 
-class Composite:
+class Composite(Struct, frozen=True, eq=False, dict=True):
     """What the containers share."""
 
     @property
@@ -94,8 +95,7 @@ class Composite:
         return 1 + max(map(depth_of, self.sound), default=0)
 
 
-@dataclass(frozen=True, eq=False)
-class TupleVal(Composite):
+class TupleVal(Composite, frozen=True):
     items: tuple[Val, ...]
 
     @property
@@ -107,8 +107,7 @@ class TupleVal(Composite):
         return Type("tuple", items=tuple(map(type_of, self.items)))
 
 
-@dataclass(frozen=True, eq=False)
-class ListVal(Composite):
+class ListVal(Composite, frozen=True):
     element: Type
     items: tuple[Val, ...]
 
@@ -121,8 +120,7 @@ class ListVal(Composite):
         return list_of(self.element)
 
 
-@dataclass(frozen=True, eq=False)
-class SetVal(Composite):
+class SetVal(Composite, frozen=True):
     """items: unique and in order; make one with `set_value`."""
 
     element: Type
@@ -141,8 +139,7 @@ class SetVal(Composite):
         return frozenset(map(key_of, self.items))
 
 
-@dataclass(frozen=True, eq=False)
-class ObjectVal(Composite):
+class ObjectVal(Composite, frozen=True):
     """fields: in order of their names when iterated by the language, in any order here."""
 
     fields: Mapping[str, Val]
@@ -161,8 +158,7 @@ class ObjectVal(Composite):
         return object_of({name: type_of(self.fields[name]) for name in sorted(self.fields)})
 
 
-@dataclass(frozen=True, eq=False)
-class MapVal(Composite):
+class MapVal(Composite, frozen=True):
     element: Type
     fields: Mapping[str, Val]
 
@@ -175,13 +171,11 @@ class MapVal(Composite):
         return map_of(self.element)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Null:
+class Null(Struct, frozen=True, eq=False):
     type: Type = ANY
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Marked:
+class Marked(Struct, frozen=True, eq=False):
     """A value with marks; ref: the variable whose whole value this is."""
 
     value: Val
@@ -189,8 +183,7 @@ class Marked:
     ref: SecretRef | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Computed:
+class Computed(Struct, frozen=True, eq=False):
     """Stands inside a resource for an attribute that the server sets."""
 
     address: str

@@ -13,10 +13,11 @@ import json
 import secrets
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from ...core.clock import Clock
-from ...core.dataclass import dataclass, replace
 from ...core.errors import Locked, StorageError
 from ...core.nouns import Misfit, from_data, parse
 from ...core.objects import Changed, Exists, Found, Objects
@@ -38,8 +39,7 @@ UNKNOWN_HOLDER = LockInfo("unknown", "somebody", "unknown", 0, "unknown", "unkno
 RELEASED, BROKEN = "released", "broken"
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """What the lock object says. seconds: that the lease lasts from when it was written; ended:
     "" while it is held, RELEASED, or BROKEN if a person ended it."""
 
@@ -48,8 +48,7 @@ class Note:
     ended: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
+class _Written(Struct, frozen=True):
     """The members of the lock object. write: an id of its own."""
 
     holder: LockInfo
@@ -97,8 +96,7 @@ def store_now(objects: Objects) -> float:
 # ── taking it ───────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(slots=True)
-class Watch:
+class Watch(Struct):
     """When the lease that stands there has ended at the latest, on our own clock."""
 
     objects: Objects

@@ -15,11 +15,12 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from ...core.clock import Clock
-from ...core.dataclass import dataclass, field
 from ...core.errors import Locked, StorageError
 from ...core.nouns import Misfit, from_data, parse
 from ...core.storage import refusal
@@ -38,8 +39,7 @@ SHORTEST_WAIT_SECONDS = 0.2
 UNKNOWN_HOLDER = LockInfo("unknown", "somebody", "unknown", 0, "unknown", "unknown")
 
 
-@dataclass(frozen=True, slots=True)
-class FileLease:
+class FileLease(Struct, frozen=True):
     """The lock file while it is held. Somebody can remove it (`git clean -xfd`): then the next run
     makes and holds another one of that name, and this one holds nothing any more."""
 
@@ -60,12 +60,11 @@ class FileLease:
         )
 
 
-@dataclass(slots=True)
-class LocalBackend:
+class LocalBackend(Struct):
     """path: the state file; lock and earlier versions live in `.kafkaform` beside it."""
 
     path: Path
-    _lease: FileLease | None = field(default=None, init=False)
+    _lease: FileLease | None = None
 
     @property
     def location(self) -> str:

@@ -12,8 +12,9 @@ import secrets
 from collections.abc import Iterator
 from typing import NoReturn
 
+from msgspec import Struct
+
 from ...core.clock import Clock
-from ...core.dataclass import dataclass, field
 from ...core.errors import Locked, StorageError
 from ...core.objects import Changed, Exists, Objects
 from ..backend import Loaded, LockInfo
@@ -26,15 +27,14 @@ STATE, HISTORY, PROBE = "state.json", "history", "probe"
 LEASE_SECONDS = 120.0
 
 
-@dataclass(slots=True)
-class ObjectBackend:
+class ObjectBackend(Struct):
     """objects: those of one state, nothing else is below their prefix; lease_seconds: after which
     the lock of a run that died is free; by_hand: the command that frees it at once, or ""."""
 
     objects: Objects
     lease_seconds: float = LEASE_SECONDS
     by_hand: str = lease.BY_HAND
-    _current: tuple[str, bytes] | None = field(default=None, init=False)
+    _current: tuple[str, bytes] | None = None
 
     @property
     def location(self) -> str:

@@ -8,12 +8,15 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
+import obstore.store
+from msgspec import Struct
+
 from ...core.clock import Clock, SystemClock
-from ...core.dataclass import dataclass
 from ...core.errors import UsageError
 from ...core.objects import Objects
 from .certain import Obstore
@@ -24,8 +27,7 @@ if TYPE_CHECKING:
 TIMEOUT_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """One kind of store. start: of its addresses; bucket, folder: the options that stand for the
     parts of an address; settings: option -> obstore's name; endpoints: variables of the
     environment that name an endpoint, the first one that is set counts."""
@@ -178,10 +180,6 @@ def _config(kind: Kind, given: Mapping[str, str]) -> dict[str, Any]:
 def _open(
     store: str, bucket: str, config: Mapping[str, Any], plain: bool, seconds: float
 ) -> ObjectStore:
-    from datetime import timedelta
-
-    import obstore.store
-
     made: ObjectStore = getattr(obstore.store, store)(
         bucket,
         **config,
@@ -202,9 +200,7 @@ LONGEST_SECONDS = 3600.0
 
 @cache
 def _memory(name: str) -> ObjectStore:
-    from obstore.store import MemoryStore
-
-    return MemoryStore()
+    return obstore.store.MemoryStore()
 
 
 def _is_loopback(endpoint: str) -> bool:

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kafkaform_kafka.kinds.config.resource_type import BROKER, DEFAULTS, GROUP, METRICS, SET, Scope
 from kafkaform_kafka.kinds.quota.resource_type import ENTITY_TYPES, key_of
 from kafkaform_kafka.kinds.user.resource_type import FEWEST, MECHANISMS, identity_key
 from kafkaform_kafka.protocol.broker_rules import is_internal
 
-from ...core.dataclass import dataclass, replace
 from ...core.errors import UsageError
 from ...core.value import EMPTY, FrozenMap, SecretRef, Value, freeze
 from ...plan.amend import Edit
@@ -31,8 +33,7 @@ DEFAULTABLE = frozenset({"broker", "user", "client", "ip"})
 _ENV = re.compile(r"env:([A-Za-z_]\w*)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What shall be different. entity: topic, broker, user, …; names: None is the default one;
     client_id: beside users, as in (True, "app"): given, and its name or None for the default;
     cancel_move: nothing but that the moves of these topics stop; elect_preferred: nothing but

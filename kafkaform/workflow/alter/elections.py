@@ -6,11 +6,12 @@ It changes what no block declares and no state records, so managed topics allow 
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kafkaform_kafka.kinds.leaders.resource_type import KIND
 
 from ...core.address import Address
 from ...core.change import Change
-from ...core.dataclass import replace
 from ...core.errors import UsageError
 from ...core.resource import Identity, InstanceWorld, Observed, Reading
 from ...core.value import EMPTY, FrozenMap

@@ -7,8 +7,9 @@ declared stays declared, and the next plan shows the difference again.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from ...core.change import Change
-from ...core.dataclass import replace
 from ...core.errors import UsageError
 from ...core.resource import Identity, InstanceWorld, Observed, Reading
 from ...core.value import FrozenMap

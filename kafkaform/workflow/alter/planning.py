@@ -11,13 +11,15 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from msgspec import field
+from msgspec.structs import replace
+
 from ...audit.event import timestamp
 from ...audit.sinks.local import LocalSink
 from ...core.address import Address
 from ...core.canonical import digest
 from ...core.change import Change
 from ...core.clock import SystemClock
-from ...core.dataclass import dataclass, field, replace
 from ...core.diagnostics import has_errors, suggest
 from ...core.errors import Blocked, ConfigurationError, StorageError, UsageError
 from ...core.resource import Absent, Desired, Hidden, Identity, InstanceWorld
@@ -152,12 +154,13 @@ def _noted(change: Change, draft: Draft) -> Change:
 # ── the state and the log ───────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class Bare(Configuration):
+class Bare(Configuration, frozen=True):
     """No configuration at all, for a cluster that the command line names. secrets: those that
     connecting needs."""
 
-    secrets: Secrets = field(default_factory=dict, repr=False)
+    _unshown = frozenset({"texts", "secrets"})
+
+    secrets: Secrets = field(default_factory=dict)
 
     def secret(self, ref: SecretRef) -> Secret | None:
         return self.secrets.get(str(ref)) or Configuration.secret(self, ref)
@@ -171,7 +174,7 @@ def workspace(
     written there. Raises ConfigurationError, StorageError, and UsageError for a state file beside a
     cluster that flags name."""
     if found.configuration is not None:
-        found.configuration.asking.clusters.note(found.settings, cluster_id)
+        found.configuration.asking.systems.note(found.settings, cluster_id, found.provider.words)
         desired = found.configuration.desired()
         found.configuration.asking.close()
         if has_errors(desired.diagnostics):
@@ -192,7 +195,7 @@ def workspace(
         )
     folder = cluster_folder(cluster_id) if keep else place_of(cluster_id)
     asking = Asking(lambda _: found.open())
-    asking.clusters.note(found.settings, cluster_id)
+    asking.systems.note(found.settings, cluster_id, found.provider.words)
     bare = Bare(
         folder,
         folder,

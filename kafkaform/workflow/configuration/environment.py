@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from ...core.dataclass import replace
+from msgspec.structs import replace
+
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.schema import BOOL, STRING, Attribute, ObjectSchema, list_of
 from ...core.value import FrozenMap, SecretRef, Value

@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from ...core.dataclass import dataclass, field, replace
+from msgspec import field
+from msgspec.structs import replace
+
 from ...core.errors import UsageError
 from ...core.redaction import clean
 from ...core.resource import Desired, Observed, Output, ProviderConfig
-from ...core.secret import Secret
+from ...core.secret import PartialRepr, Secret
 from ...core.value import FrozenMap, SecretRef, Value, freeze
 from ...language.declare.top_level import declare
+from ...language.declare.used_names import list_used_names
 from ...language.declare.variables import resolve
 from ...language.desired import (
     Built,
@@ -48,15 +51,16 @@ _READABLE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(PartialRepr, frozen=True):
     """What a configuration is evaluated with. given: variables as texts NAME=VALUE and files,
     weakest first; untrusted: anybody may have written the files (--untrusted); environment: of
     variables, connections and secrets."""
 
+    _unshown = frozenset({"environment"})
+
     given: tuple[str | VarFile, ...] = ()
     untrusted: bool = False
-    environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     @staticmethod
     def of(
@@ -102,10 +106,11 @@ def _as_texts(variables: Mapping[str, object]) -> Iterator[str]:
             ) from None
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(PartialRepr, frozen=True):
     """folder: where it is; root: how far its files and functions may reach; tree: its files;
     asking: answers its data sources; texts: of sensitive variables, once one was asked for."""
+
+    _unshown = frozenset({"texts"})
 
     folder: Path
     root: Path
@@ -113,7 +118,7 @@ class Configuration:
     inputs: Inputs
     registry: Registry
     asking: Asking
-    texts: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+    texts: dict[str, str] = field(default_factory=dict)
 
     def desired(
         self, *, offline: bool = False, computed: Mapping[str, FrozenMap] | None = None
@@ -146,7 +151,7 @@ class Configuration:
     def _schemas(self, offline: bool) -> Schemas:
         """What is installed, and where it connects as far as the environment says that."""
         environment = self.inputs.environment
-        known = schemas({name: self.registry.load(name) for name in self.registry.names})
+        known = schemas(self._providers())
         if self.inputs.untrusted and not offline:
             infos = {n: untrusted.fenced(info, environment) for n, info in known.providers.items()}
         else:
@@ -155,6 +160,16 @@ class Configuration:
                 for name, info in known.providers.items()
             }
         return replace(known, providers=infos)
+
+    def _providers(self) -> dict[str, Provider]:
+        """Providers by name: those that come with kafkaform, and all others too if the files name
+        something that these do not have."""
+        load, registry = self.registry.load, self.registry
+        found = {name: load(name) for name in registry.built_in}
+        words = {word for name, one in found.items() for word in (name, *one.types, *one.data)}
+        if list_used_names(self.tree) <= words:
+            return found
+        return {name: load(name) for name in registry.names}
 
     def secret(self, ref: SecretRef) -> Secret | None:
         """The secret that a reference names, or None if it is not there."""
@@ -177,7 +192,7 @@ class Configuration:
         blocks of ten thousand objects take more room than the objects."""
         files = tuple(map(_variables_alone, self.tree.configuration))
         tree = replace(self.tree, configuration=files, modules={})
-        return replace(self, tree=tree, asking=Asking(_nobody, self.asking.clusters))
+        return replace(self, tree=tree, asking=Asking(_nobody, self.asking.systems))
 
     def settled(self, desired: Desired, sessions: Mapping[str, Session]) -> Desired:
         """The same with what servers show by now: outputs that waited for it, rules that did."""

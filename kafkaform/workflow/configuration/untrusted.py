@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from ...core.dataclass import replace
+from msgspec.structs import replace
+
 from ...core.diagnostics import Diagnostic, Severity
 from ...core.errors import UsageError
 from ...core.schema import Attribute, ObjectSchema
 from ...core.value import FrozenMap, SecretRef, Value
 from ...language.declare.variable_values import PREFIX as VARIABLES
 from ...language.evaluate.provider_blocks import ProviderInfo
-from ...provider.installed import installed
-from ...provider.registry import GROUP, Registry
+from ...provider.registry import Registry
 from .environment import PREFIX, value_of, variable
 from .places import links_on_the_way
 
@@ -31,7 +31,7 @@ FLAG = "--untrusted"
 def registry(environ: Mapping[str, str]) -> Registry:
     """The installed providers that KAFKAFORM_PROVIDERS names, separated by commas."""
     allowed = {name.strip() for name in environ.get(PROVIDERS, DEFAULT_PROVIDERS).split(",")}
-    return Registry(point for point in installed(GROUP) if point.name in allowed)
+    return Registry(allowed=allowed)
 
 
 def inputs(environ: Mapping[str, str]) -> dict[str, str]:

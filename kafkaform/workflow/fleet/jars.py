@@ -6,7 +6,8 @@ import os
 import re
 from pathlib import Path
 
-from ...core.dataclass import replace
+from msgspec.structs import replace
+
 from ...core.progress import Report, silent
 from ...fleet.spark.session import Place, submitted
 from ...sandbox.download import repository

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...core.errors import KafkaformError, UsageError
 from ...core.progress import Progress, Report
 from ...fleet.access.operation_bits import principal_of, resource_of
@@ -41,8 +42,7 @@ _SAID = 500
 """Characters of what Spark says."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """out: a new file, of Parquet a new folder; None: standard output."""
 
     root: str

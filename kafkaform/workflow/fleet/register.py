@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import date
 from typing import Any
 
-from ...core.dataclass import replace
+from msgspec import to_builtins
+from msgspec.structs import replace
+
 from ...core.landing import FORMAT
 from ...fleet.landed.register import Register
 
@@ -24,7 +25,7 @@ def known(register: Register, scopes: Mapping[str, str], lineages: Mapping[str, 
 
 def plain(register: Register) -> dict[str, Any]:
     """Its members as JSON has them, without what is not said."""
-    found: dict[str, Any] = _plain(asdict(register))
+    found: dict[str, Any] = _plain(to_builtins(register))
     return {"format": FORMAT, "rates": None, **found}
 
 

@@ -14,15 +14,18 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ...apply.secrets import references
 from ...apply.secrets import resolve as resolve_secrets
 from ...core.canonical import dumps
-from ...core.dataclass import dataclass, field, replace
 from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
 from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
 from ...core.resource import ProviderConfig
 from ...core.schema import ObjectSchema
+from ...core.secret import PartialRepr
 from ...core.value import EMPTY, FrozenMap, Value
 from ...fleet.landed import register as model
 from ...fleet.landed.globs import expression
@@ -57,31 +60,32 @@ _DURATIONS = (("stale_after", "stale_after_hours", 3_600.0), ("skew", "skew_seco
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEntry:
+class ClusterEntry(Struct, frozen=True):
     """name: of the block; settings: how to connect."""
 
     name: str
     settings: ProviderConfig
 
 
-@dataclass(frozen=True, slots=True)
-class StateEntry:
+class StateEntry(PartialRepr, frozen=True):
     """location: a path or URL, None: as the configuration in `folder` says; var_files: as paths
     below the folder; variables: `NAME=TEXT`."""
+
+    _unshown = frozenset({"variables"})
 
     name: str
     location: str | None
     folder: Path | None
     var_files: tuple[str, ...] = ()
-    variables: tuple[str, ...] = field(default=(), repr=False)
+    variables: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Fleet:
+class Fleet(PartialRepr, frozen=True):
     """What the file says. root: where landing files go, None: not said; provider: of all
     clusters; warnings: what it may not mean; secrets: what the references in settings stand for,
     raises ConfigurationError."""
+
+    _unshown = frozenset({"secrets"})
 
     file: Path
     root: str | None
@@ -90,11 +94,10 @@ class Fleet:
     register: model.Register
     provider: Provider
     warnings: Diagnostics
-    secrets: Callable[[ProviderConfig], Secrets] = field(repr=False)
+    secrets: Callable[[ProviderConfig], Secrets]
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
+class _Scope(Struct, frozen=True):
     context: Context
     env: Env
     faults: list[Diagnostic]

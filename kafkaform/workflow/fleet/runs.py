@@ -10,9 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ...audit.event import timestamp
 from ...core.clock import SystemClock
-from ...core.dataclass import dataclass, replace
 from ...core.errors import Blocked, UsageError
 from ...core.folder import Folder
 from ...core.objects import Objects
@@ -47,8 +49,7 @@ LOCK = "lock"
 """The folder of the lock in a store, where it is an object as builds are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spark:
+class Spark(Struct, frozen=True):
     """As on the command line; see `session.Place`."""
 
     master: str = LOCAL
@@ -60,8 +61,7 @@ class Spark:
         return Place(self.master, places.cache(), self.jars, self.ivy)
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """only: tables; topic: to read first; fail_on: names in FINDINGS; keep: builds that stay, None:
     all; patience: seconds to wait for the lock."""
 

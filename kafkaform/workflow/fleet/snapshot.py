@@ -10,9 +10,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Lock
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ...audit.event import timestamp
 from ...core.clock import Clock, SystemClock
-from ...core.dataclass import dataclass, replace
 from ...core.diagnostics import suggest
 from ...core.errors import KafkaformError, UsageError
 from ...core.landing import DESIRED, REGISTER, ROOT, STATE, LandedRow, Meta
@@ -39,8 +41,7 @@ NAMED = frozenset({"kafka_topic_config"})
 otherwise. Those that a state records or a configuration declares are read by name."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Struct, frozen=True):
     """One snapshot: where it goes, what it is called, and who is told how far it is."""
 
     fleet: Fleet
@@ -50,8 +51,7 @@ class _Run:
     report: Report
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(Struct, frozen=True):
     """A cluster that was read, or why it was not."""
 
     entry: ClusterEntry

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from ...audit.event import timestamp
 from ...audit.sink import Sink
 from ...core.clock import Clock
-from ...core.dataclass import dataclass, field, replace
 from ...core.diagnostics import Diagnostics, Severity, has_errors
 from ...core.errors import KafkaformError, UsageError
 from ...core.head import Head
@@ -32,8 +34,7 @@ FEW = 5
 """How many faults of one configuration are told."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """What is known of one state. state: None if it could not be read, with an empty lineage if
     nothing was ever applied; desired: None if there is no folder, or if it could not be read;
     started, ended: when both were read (RFC 3339)."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...core.dataclass import dataclass
+from msgspec import Struct
+
 from ...render.text import count, inline
 
 READ, PARTIAL, FAILED = "read", "partial", "failed"
@@ -13,8 +14,7 @@ INCOMPLETE = 5
 """Exit code of a snapshot that lacks something."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterResult:
+class ClusterResult(Struct, frozen=True):
     """status: read, partial (some of it was not read or not seen) or failed; unseen: kinds of
     which some objects may be hidden; seconds: how long it took."""
 
@@ -26,8 +26,7 @@ class ClusterResult:
     unseen: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StateResult:
+class StateResult(Struct, frozen=True):
     """recorded, declared: objects that landed, None if nothing did; records: of the log that
     landed now; errors: why not all landed."""
 
@@ -39,8 +38,7 @@ class StateResult:
     errors: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """place: where it landed; snapshot: its name there."""
 
     place: str

@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from enum import StrEnum
 
-from kafkaform.core.dataclass import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..kinds.acl.resource_type import ALLOW, CLUSTER, DENY, EVERYTHING, Acl, is_known
 from ..kinds.acl.resource_type import EVERY_TOPIC as EVERY_TOPIC
@@ -67,8 +68,7 @@ class Need(StrEnum):
     HOST = "host"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """May `principal`, connected from `host`, do this? None: it is not known who or where from.
     host: as Java writes an address, IPv6 in full."""
 
@@ -79,8 +79,7 @@ class Question:
     resource_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """acl: the one that decides, the most special of several; needs: what leaves it UNKNOWN;
     on_cluster: it rests on rights on the cluster, although the question is about a topic; on_topic:
     it rests on Write on some topic, although the question is about the cluster."""
@@ -97,8 +96,7 @@ Bucket = Mapping[str, tuple[Acl, ...]]
 """principal -> its ACLs on one resource pattern."""
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+class Index(Struct, frozen=True):
     """ACLs by (resource type, name); lengths: of the prefixes that there are, by type; writers:
     those of all topics that are about Write."""
 
@@ -108,8 +106,7 @@ class Index:
     writers: Bucket
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """Everything that an authorizer decides by; None: not declared."""
 
     index: Index

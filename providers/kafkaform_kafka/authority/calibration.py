@@ -6,7 +6,9 @@ The cluster lists the operations only of what we may describe; of anything else 
 
 from __future__ import annotations
 
-from kafkaform.core.dataclass import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kafkaform.core.resource import Facts, Sweep
 
 from ..kinds.acl.resource_type import CLUSTER, listed
@@ -23,8 +25,7 @@ CAUSES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Oneself:
+class Oneself(Struct, frozen=True):
     """principal: whom the cluster takes us for, None if that is not known; root: whether that is
     a super user, None if it cannot be told; cluster: what we may do with the cluster, None if it
     did not say."""

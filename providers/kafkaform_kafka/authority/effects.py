@@ -15,8 +15,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kafkaform.core.canonical import digest
-from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.value import FrozenMap
 
 from ..kinds.acl.resource_type import ALLOW, CLUSTER, DENY, EVERY_TOPIC, EVERYTHING, SUPPORTED, Acl
@@ -50,8 +52,7 @@ WRITERS = "who may Write to a topic needs no IdempotentWrite (KIP-679)"
 FIRST = "the cluster is asked before a topic, so no ACL of a topic can deny that"
 
 
-@dataclass(frozen=True, slots=True)
-class Both:
+class Both(Struct, frozen=True):
     """The authorizer before and after a plan; names: resource type -> the names of all patterns,
     sorted, a prefix followed by OTHER."""
 
@@ -60,8 +61,7 @@ class Both:
     names: Mapping[str, Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """One who, from one place, for one name."""
 
     principal: str
@@ -69,8 +69,7 @@ class Point:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """notes: who gains and loses what, or why nobody does; losses: each lost right as a text;
     gainers and losers: who they are; partial: more are concerned than were asked about."""
 
@@ -81,8 +80,7 @@ class Effect:
     partial: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """What is asked about, the most general point first; left: how many of what is not, as in
     `3 more names`."""
 

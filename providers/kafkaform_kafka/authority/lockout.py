@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kafkaform.core.change import Action, Block, BlockKind, Change
-from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.resource import Facts, Identity
 
 from ..kinds.acl import resource_type as acls
@@ -43,8 +45,7 @@ UNPROVEN_ACCESS = "unproven-access"
 """Accepts what cannot be proven to be harmless."""
 
 
-@dataclass(frozen=True, slots=True)
-class GuardedPlan:
+class GuardedPlan(Struct, frozen=True):
     """What is judged."""
 
     changes: Sequence[Change]
@@ -57,8 +58,7 @@ class GuardedPlan:
     """Kind -> what must be allowed on its objects; kinds without a row are not guarded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """What the changes have made and deleted at some time while the plan runs."""
 
     made: Mapping[Identity, Acl]

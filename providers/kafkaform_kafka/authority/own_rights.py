@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Step
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Facts, Fault
 from kafkaform.core.value import EMPTY
 

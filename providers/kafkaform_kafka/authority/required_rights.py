@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
 
+from msgspec import Struct, field
+
 from kafkaform.core.change import Step, Verdict
-from kafkaform.core.dataclass import dataclass, field
 from kafkaform.core.resource import Fault, FaultClass
 
 from ..kinds.acl.resource_type import CLUSTER
@@ -26,8 +27,7 @@ _GRANTING, _EVERYBODY = "CreateAcls", "User:*"
 _TOPIC_DENIED, _CLUSTER_DENIED = 29, 31
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """What we may do, by the names that ACLs use. cluster: None if it does not say; topics: only
     those that told it; every_topic: whether we may delete any topic, because the cluster is asked
     for that before the topic, None if that is not known; hidden: that is concluded from a missing

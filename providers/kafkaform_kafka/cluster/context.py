@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec import Struct, field
+
 from kafkaform.core.change import Step
-from kafkaform.core.dataclass import dataclass, field
 from kafkaform.core.resource import Depth, Facts, Fault, Identity, Reading, Sweep
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Secrets
@@ -14,8 +15,7 @@ from ..connection.settings import Settings
 from ..wire.client import Wire
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """One open session's parts. throttles: `broker 1` or `topic orders` -> values that we set
     there; foreign: throttle tickets that found somebody else's throttle and set nothing; epochs: of
     the controller that was active when creates were first checked."""
@@ -37,8 +37,7 @@ class Context:
         return self.settings.timeout
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What one step's part of an answer says; no fault means that it worked. ticket: of the
     long work that has started."""
 
@@ -49,8 +48,7 @@ class Reply:
     ticket: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """What one request shall do. dry: check it and do nothing; secrets: what references in the
     payloads stand for; there are none in a dry run."""
 
@@ -67,16 +65,14 @@ Listing = Callable[[Context, Depth], Sweep]
 """Lists all objects of one kind. Does not raise for a failed request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reads:
+class Reads(Struct, frozen=True):
     """How one kind is listed and read. Neither function raises for a failed request."""
 
     sweep: Listing
     read: Callable[[Context, Sequence[Identity], str | None], Mapping[Identity, Reading]]
 
 
-@dataclass(frozen=True, slots=True)
-class Requests:
+class Requests(Struct, frozen=True):
     """What one kind of object asks of a real cluster. sends: API -> how its request is sent."""
 
     reads: Reads

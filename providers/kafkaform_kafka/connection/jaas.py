@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 _TOKEN = re.compile(
     r"""\s+|//[^\n]*|/\*.*?\*/"""
@@ -21,8 +21,7 @@ _NAMED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v":
 _FLAGS = ("required", "requisite", "sufficient", "optional")
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(Struct, frozen=True):
     """A login module by its class name, and its options. Never shown: options hold passwords."""
 
     module: str

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from kafkaform.core.dataclass import dataclass, field
+from msgspec import Struct, field
+
 from kafkaform.core.diagnostics import Severity, suggest
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, Value
@@ -113,8 +114,7 @@ class Fault(NamedTuple):
     severity: Severity = Severity.ERROR
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct):
     """A provider block in the making. secrets: str(SecretRef) -> secret."""
 
     attributes: dict[str, Value] = field(default_factory=dict)

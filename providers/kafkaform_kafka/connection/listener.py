@@ -12,7 +12,7 @@ import ssl
 import struct
 from collections.abc import Callable
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 PATIENCE = 1.5
 """Seconds for each of at most three connections."""
@@ -28,8 +28,7 @@ class _Stranger(Exception):
     """What answers is not Kafka."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(Struct, frozen=True):
     """reached: something takes connections; kafka: False if it answers in another language;
     tls: it speaks TLS, None if that is not known; refused: why its certificate is not believed;
     mechanisms: what it offers to log in with, empty for a listener without a login, None if it

@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from msgspec import Struct
 
-from kafkaform.core.dataclass import dataclass
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Secrets
@@ -50,16 +50,14 @@ _ADVICE = {
 """librdkafka's name of the cause -> what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One record to publish. number: grows by one."""
 
     number: int
     value: bytes
 
 
-@dataclass(slots=True)
-class Done:
+class Done(Struct):
     """What became of the records. last: the highest number that arrived; refused: why no more
     may be sent."""
 
@@ -79,8 +77,7 @@ class Done:
             self.refused = error
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(Struct, frozen=True):
     """before: the number of the last record that the topic already had, 0 for none; last: the
     one that it has now."""
 
@@ -116,7 +113,7 @@ def publish(
 
 def _known(client: Consumer | Producer, proof: Proof, topic: str) -> Any:
     """The topic's metadata, from a cluster that is proven to be the one that answered first. Raises
-    OtherCluster, KafkaException."""
+    OtherSystem, KafkaException."""
     found = client.list_topics(topic, timeout=PATIENCE)
     if found.cluster_id is not None:
         proof.hear(NATIVE, found.cluster_id)

@@ -12,7 +12,9 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from kafkaform.core.dataclass import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.errors import ConfigurationError
 from kafkaform.core.schema import ANY, BOOL, STRING, Attribute, list_of, schema
@@ -137,8 +139,7 @@ CONFIG = schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """A provider block, checked, with its secrets.
 
     key: a path, or PEM text, which is a secret; timeout: seconds that the cluster may take for

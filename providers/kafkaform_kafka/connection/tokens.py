@@ -21,7 +21,8 @@ from typing import Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
+
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.secret import Secret
 
@@ -42,8 +43,7 @@ _BEARER = re.compile(r"[A-Za-z0-9._~+/-]+=*", re.ASCII)  # RFC 6750 §2.1
 _TYPE = "application/x-www-form-urlencoded"
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """expires: seconds since 1970 at which the token is of no use; subject: for whom it is."""
 
     text: Secret

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from ipaddress import IPv6Address, ip_address
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
+
 from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.value import EMPTY, FrozenMap
 
@@ -43,8 +44,7 @@ FIRST = "the cluster is asked before the topic"
 WRITES = "who may Write to a topic needs no IdempotentWrite (KIP-679)"
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """What is asked. principal: None for everybody who can; operations: in this order."""
 
     resource_type: str

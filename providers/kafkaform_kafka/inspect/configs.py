@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
+
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import FrozenMap, Value
 
@@ -115,8 +116,7 @@ def _named(source: Source, resource: str) -> tuple[str, ...]:
     return found.names
 
 
-@dataclass(frozen=True, slots=True)
-class Entity:
+class Entity(Struct, frozen=True):
     """One kind of things that have configs."""
 
     resource: str

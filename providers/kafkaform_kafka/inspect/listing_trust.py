@@ -12,7 +12,8 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from kafkaform.core.dataclass import replace
+from msgspec.structs import replace
+
 from kafkaform.core.resource import Absent, Coverage, CoverageKind, Depth, Identity, Observed, Sweep
 from kafkaform.provider.contract import Session
 

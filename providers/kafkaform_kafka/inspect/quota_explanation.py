@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
+
 from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.value import FrozenMap, Value
 
@@ -16,8 +17,7 @@ from ..kinds.quota.levels import Found, Quotas, ladder, sharers_text
 from ..kinds.quota.resource_type import IP, QUOTA_KEYS, exact, quotas_of
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
+class Client(Struct, frozen=True):
     """Who is asked about. user and client_id: both or none; ip: where it connects from."""
 
     user: str | None = None

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
+
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Depth, Fault, Sweep
 from kafkaform.core.value import FrozenMap, Value
@@ -18,8 +19,7 @@ T = TypeVar("T")
 TOPICS_HIDDEN = "Kafka leaves out topics that this principal may not describe"
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """name: a glob; exact: names typed out, which must be there; partitions, sizes: ask for
     these too; entity_type and default: of configs; keys: names or globs of configs, none for all;
     fields: what an ACL or a quota must have."""
@@ -34,8 +34,7 @@ class Wanted:
     fields: FrozenMap = FrozenMap()
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A session's parts, as this module needs them."""
 
     context: Context

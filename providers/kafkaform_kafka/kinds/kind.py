@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
+
 from kafkaform.core.resource import Observed
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import ResourceType
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from ..simulation.simulated_kind import SimulatedKind
 
 
-@dataclass(frozen=True, slots=True)
-class KindRights:
+class KindRights(Struct, frozen=True):
     """The operations that ACLs must allow on one kind's objects, all on one resource type."""
 
     resource_type: str
@@ -39,8 +39,7 @@ Rows = Callable[[Sequence[Observed], str, Mapping[str, str]], Sequence[FrozenMap
 """Objects, a glob for names, globs by field -> what is shown of those that fit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """What `describe` shows of the objects of one kind."""
 
     name: str
@@ -50,8 +49,7 @@ class Document:
     """What a listing that is not complete may hide."""
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """All that the provider has to know of one kind of object."""
 
     name: str

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TypeVar
 
+from msgspec import Struct
+
 from kafkaform.core.clock import Clock
-from kafkaform.core.dataclass import dataclass
 
 from ..connection.clients import CLIENT_ID
 from ..kinds.quota.mutation_simulation import Mutations
@@ -44,8 +45,7 @@ _CAUSES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Late:
+class _Late(Struct, frozen=True):
     """An effect that lands at the time `due`, or once `looks` reads were served (0 = only then)."""
 
     due: float
@@ -53,8 +53,7 @@ class _Late:
     serve: Callable[[], object]
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """What one broker shows to one read; veto: an error that is injected for an object."""
 
     world: World

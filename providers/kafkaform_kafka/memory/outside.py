@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from kafkaform.core.dataclass import replace
+from msgspec.structs import replace
+
 from kafkaform.core.value import EMPTY
 
 from ..kinds.topic.simulation import Topic, Topics, key, placed

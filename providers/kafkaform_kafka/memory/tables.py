@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 from ..kinds.kind import Kind
 from ..simulation.controller import Handler
 from ..simulation.simulated_kind import Check, Made, SimulatedReads
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(Struct, frozen=True):
     """See `SimulatedKind`; reads are by kind, everything else is by API."""
 
     reads: Mapping[str, SimulatedReads]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 MAX_RECORDS = 5_000
 """Metadata records in one request; the controller refuses 10,000 as one atomic batch."""
@@ -31,8 +31,7 @@ class On(StrEnum):
     """The owner of the configs: a topic, a group, or for all others the cluster."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """How much one request that changes something holds."""
 
     items: int
@@ -41,8 +40,7 @@ class Limits:
     """The sum of the steps' weights: metadata records, or partitions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Api:
+class Api(Struct, frozen=True):
     """All that is known of one API."""
 
     name: str

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import cache
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 from .config_keys import ConfigKey
 
@@ -27,8 +27,7 @@ class Mode(StrEnum):
     CLUSTER = "cluster"
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerKey:
+class BrokerKey(Struct, frozen=True):
     """One broker config. listener: the name carries a listener's prefix."""
 
     key: ConfigKey

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafkaform.core.dataclass import replace
+from msgspec.structs import replace
+
 from kafkaform.core.resource import Fault, FaultClass
 
 from .apis import APIS

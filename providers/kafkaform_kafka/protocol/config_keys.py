@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigKey:
+class ConfigKey(Struct, frozen=True):
     """kind: int, long, short, double, boolean, string, list, class or password; default: Kafka's
     own, where no broker config says otherwise; unit: ms, bytes or empty; low and high are
     inclusive; also: legal values outside that range; choices: legal words; ordered: the order of

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafkaform.core.dataclass import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kafkaform.core.resource import FaultClass
 
 from .error_causes import CAUSES
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """name: the protocol's; meaning: one clause; advice: what to do next, or empty; cause: what
     it most likely comes from."""
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 import os
 
-from kafkaform.core.dataclass import dataclass, field
+from kafkaform.core.secret import PartialRepr
 
 SALT_BYTES = 32
 
 
-@dataclass(frozen=True, slots=True)
-class SaltedPassword:
+class SaltedPassword(PartialRepr, frozen=True):
     """What is sent instead of a password. Whoever has it can guess at the password, so it is not
     shown."""
 
-    salt: bytes = field(repr=False)
-    password: bytes = field(repr=False)
+    _unshown = frozenset({"salt", "password"})
+
+    salt: bytes
+    password: bytes
 
 
 def salt_password(password: str, digest: str, iterations: int) -> SaltedPassword:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kafkaform.core.change import Action, Block, BlockKind, Change, Review
-from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.resource import CoverageKind, Depth, Facts, Identity, Sweep
 from kafkaform.core.value import EMPTY
 
@@ -39,8 +41,7 @@ MANY, SHOWN = 5, 5
 """From so many ACL changes on, a plan sums up who gains and loses, and names so many."""
 
 
-@dataclass(frozen=True, slots=True)
-class Acls:
+class Acls(Struct, frozen=True):
     """The ACL changes of a plan. created, deleted: what it will do, by identity; live: what is
     there now."""
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from kafkaform.core.change import Action, Change
-from kafkaform.core.dataclass import dataclass
 from kafkaform.core.resource import Facts, Sweep
 from kafkaform.core.value import EMPTY, FrozenMap
 
@@ -24,8 +25,7 @@ ANONYMOUS = "ANONYMOUS"
 """Who everybody is on a listener without a login."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spending:
+class Spending(Struct, frozen=True):
     """Mutations of one change. dry: of its dry run; real: of what is sent; known: False if the
     number of partitions is not, so that these are the least."""
 
@@ -34,8 +34,7 @@ class Spending:
     known: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class MutationQuota:
+class MutationQuota(Struct, frozen=True):
     """rate: mutations a second; burst: how many a full bucket lets through at once; window:
     seconds that an empty bucket needs to fill; assumed: the window is Kafka's default, because
     the cluster does not tell its own; entity, sharers: whose it is, in words."""

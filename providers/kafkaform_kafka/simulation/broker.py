@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 from .world import Changes, World
 
 
-@dataclass(slots=True)
-class _Unseen:
+class _Unseen(Struct):
     """A committed batch that is not shown before `reads` more reads and the time `due`."""
 
     changes: Changes

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 from ..protocol.broker_rules import MAX_RECORDS
 from .rights import User
@@ -25,8 +25,7 @@ Charge = Callable[[int], float]
 refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """code: 0 or Kafka's error code; made: the object as it is after the request; wait: seconds."""
 
     code: int = 0
@@ -35,8 +34,7 @@ class Answer:
     wait: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One request's surroundings. veto: an error that is injected for item number and name;
     new_id: makes topic ids; charge: takes an item's mutations from the quota; now: seconds; elr:
     eligible leader replicas are on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 Right = tuple[str, str]
 """(operation, resource): `("Describe", "topic:orders")`, `("Create", "topic:app-*")` for a
@@ -19,8 +19,7 @@ _IMPLIED_BY = {
 """Operation -> the operations that allow it too (Kafka's AclAuthorizer rules)."""
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(Struct, frozen=True):
     """root: a super user, whom no missing right stops."""
 
     name: str

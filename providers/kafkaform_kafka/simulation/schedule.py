@@ -10,7 +10,7 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Any
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 
 class Killed(BaseException):
@@ -34,8 +34,7 @@ class Ending(Enum):
     KILLED = "killed"
 
 
-@dataclass(frozen=True, slots=True)
-class Mishap:
+class Mishap(Struct, frozen=True):
     """delay: seconds until the effect lands, 0 = at once, None = never; reads: it lands sooner if
     so many reads were served meanwhile, 0 = no; code: error that the items whose name matches
     `names` get instead of an effect, 0 = none, from item number `first` of them on; retry_after:
@@ -113,8 +112,7 @@ def refused(code: int, names: str = "*") -> Mishap:
 NONE = Mishap()
 
 
-@dataclass(slots=True)
-class _Planned:
+class _Planned(Struct):
     mishap: Mishap
     api: str
     skip: int

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from kafkaform.core.change import Step
-from kafkaform.core.dataclass import dataclass
 from kafkaform.core.resource import Depth, Facts, Fault, Identity, Reading, Sweep
 from kafkaform.core.value import EMPTY, FrozenMap
 
@@ -15,8 +16,7 @@ from .rights import User
 from .world import World
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(Struct, frozen=True):
     """Who looks, at what. world: as one broker shows it to one read; defaults: broker-wide topic
     configs; live: numbers of the brokers that are up."""
 
@@ -31,8 +31,7 @@ class Scene:
         return self.world.of(kind)
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedReads:
+class SimulatedReads(Struct, frozen=True):
     """How one kind is listed and read."""
 
     listing: str
@@ -51,8 +50,7 @@ Check = Callable[[Scene, Step], Fault | None]
 Made = Callable[[Scene, Answer], tuple[str | None, FrozenMap | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class SimulatedKind:
+class SimulatedKind(Struct, frozen=True):
     """One kind's part of the simulated cluster."""
 
     reads: SimulatedReads

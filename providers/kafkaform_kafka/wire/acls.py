@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafka.protocol.admin import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest
-
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 from .answers import Answer
 from .client import Wire
@@ -21,8 +20,7 @@ _USER = 7
 """The resource type that needs version 3."""
 
 
-@dataclass(frozen=True, slots=True)
-class AclRow:
+class AclRow(Struct, frozen=True):
     """One ACL in the protocol's codes."""
 
     resource_type: int
@@ -34,8 +32,7 @@ class AclRow:
     permission: int
 
 
-@dataclass(frozen=True, slots=True)
-class AclRows:
+class AclRows(Struct, frozen=True):
     """code: 0, or why nothing is told; a refusal has no rows, which does not mean no ACLs."""
 
     code: int
@@ -43,8 +40,7 @@ class AclRows:
     rows: tuple[AclRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Deleted:
+class Deleted(Struct, frozen=True):
     """What became of one filter: its answer, and the ACLs that it matched and deleted."""
 
     answer: Answer

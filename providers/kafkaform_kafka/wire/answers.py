@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Synonym:
+class Synonym(Struct, frozen=True):
     """What one level says of a config, under this name or another one."""
 
     name: str
@@ -17,8 +16,7 @@ class Synonym:
     source: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One config. source: 1 is a topic's own override, 5 the built-in default, others in
     between; below: the value that takes effect without this entry, if it was asked for and the
     broker lists one; sensitive: the broker does not tell the value; synonyms: all that is set at
@@ -35,8 +33,7 @@ class Entry:
     doc: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """One item's answer. code: 0 is success; topic_id and what follows: only where the broker
     gave it, and only to those who may see it."""
 
@@ -48,8 +45,7 @@ class Answer:
     configs: tuple[Entry, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(Struct, frozen=True):
     """items: name, topic id for deletes, or resource and name for configs -> answer; throttle:
     seconds the broker asks to wait."""
 

@@ -10,14 +10,12 @@ from kafka.protocol.admin import (
     DescribeQuorumRequest,
 )
 from kafka.protocol.metadata import ApiVersionsRequest
-
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 from .client import Wire
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterRow:
+class ClusterRow(Struct, frozen=True):
     """brokers: id -> rack or None, live ones only; operations: codes of what we may do with the
     cluster; hosts: id -> host and port of the listener that was asked. The answer's controller
     is left out: a KRaft broker names any live broker there (see `quorum_leader`)."""
@@ -30,8 +28,7 @@ class ClusterRow:
     hosts: Mapping[str, tuple[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class LogSize:
+class LogSize(Struct, frozen=True):
     """One replica's log on one broker: size in bytes."""
 
     topic: str
@@ -40,8 +37,7 @@ class LogSize:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Leadership:
+class Leadership(Struct, frozen=True):
     """Of the metadata quorum. leader: id of its node, the active controller; epoch: greater with
     each new one."""
 

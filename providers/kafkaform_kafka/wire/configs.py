@@ -10,8 +10,7 @@ from kafka.protocol.admin import (
     IncrementalAlterConfigsRequest,
     ListConfigResourcesRequest,
 )
-
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 from .answers import Answer, Answers, Entry, Synonym
 from .client import AnswerLost, Wire
@@ -21,8 +20,7 @@ _RESOURCES = {code: name for name, code in TYPES.items()}
 SET, DELETE = 0, 1
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Struct, frozen=True):
     """code: 0, or why nothing is told."""
 
     code: int

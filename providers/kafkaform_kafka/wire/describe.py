@@ -12,16 +12,14 @@ from kafka.protocol.admin import (
     ListGroupsRequest,
 )
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
-
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 from .client import Wire
 from .configs import TYPES
 from .topic_ids import id_text
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionRow:
+class PartitionRow(Struct, frozen=True):
     """leader: a broker id, None without one; offline: replicas whose broker or disk is down."""
 
     number: int
@@ -31,8 +29,7 @@ class PartitionRow:
     offline: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicRow:
+class TopicRow(Struct, frozen=True):
     name: str
     code: int
     topic_id: str | None
@@ -40,8 +37,7 @@ class TopicRow:
     partitions: tuple[PartitionRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigRow:
+class ConfigRow(Struct, frozen=True):
     """value: None if it is sensitive or not set; source: the protocol's number."""
 
     name: str
@@ -51,8 +47,7 @@ class ConfigRow:
     source: int
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceRow:
+class ResourceRow(Struct, frozen=True):
     """The configs of one resource, or why they are not there."""
 
     code: int
@@ -60,8 +55,7 @@ class ResourceRow:
     configs: tuple[ConfigRow, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerRow:
+class BrokerRow(Struct, frozen=True):
     """fenced: registered but not serving; None if the cluster does not tell."""
 
     id: int
@@ -71,8 +65,7 @@ class BrokerRow:
     fenced: bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """A listing of names, or its error code."""
 
     code: int

@@ -9,8 +9,7 @@ from kafka.protocol.admin import (
     ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
 )
-
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 from .answers import Answer
 from .client import Wire
@@ -24,8 +23,7 @@ Partition = tuple[str, int]
 """Topic and number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """One partition that moves. Kafka lists the replicas of its target first, then those that
     go; a cancelled move leaves the others in the order of `replicas`."""
 
@@ -42,8 +40,7 @@ class Move:
         return tuple(broker for broker in self.replicas if broker not in self.adding)
 
 
-@dataclass(frozen=True, slots=True)
-class Moves:
+class Moves(Struct, frozen=True):
     """code: 0, or why nothing is told, which does not mean that nothing moves."""
 
     code: int
@@ -51,8 +48,7 @@ class Moves:
     topics: Mapping[str, Mapping[int, Move]]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionAnswers:
+class PartitionAnswers(Struct, frozen=True):
     """code: of the request as a whole; items: (topic, partition) -> answer."""
 
     code: int

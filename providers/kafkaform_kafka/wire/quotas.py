@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasRequest
+from msgspec import Struct
 
-from kafkaform.core.dataclass import dataclass
 from kafkaform.core.value import FrozenMap
 
 from .answers import Answer
 from .client import Wire
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaRow:
+class QuotaRow(Struct, frozen=True):
     """One entity. entity: `user`, `client-id` or `ip` -> its name, None for the default one;
     values: quota key -> what is stored, which can be infinite or NaN: such a limit never bites."""
 
@@ -23,8 +22,7 @@ class QuotaRow:
     values: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaRows:
+class QuotaRows(Struct, frozen=True):
     """code: 0, or why nothing is told; a refusal has no rows, which does not mean no quotas."""
 
     code: int
@@ -32,8 +30,7 @@ class QuotaRows:
     rows: tuple[QuotaRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaAnswers:
+class QuotaAnswers(Struct, frozen=True):
     """items: entity -> its answer; throttle: seconds the broker asks to wait."""
 
     items: Mapping[FrozenMap, Answer]

@@ -12,16 +12,14 @@ from kafka.protocol.admin import (
     AlterUserScramCredentialsRequest,
     DescribeUserScramCredentialsRequest,
 )
-
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 from ..protocol.scram import SaltedPassword
 from .answers import Answer, Answers
 from .client import Wire
 
 
-@dataclass(frozen=True, slots=True)
-class ScramRow:
+class ScramRow(Struct, frozen=True):
     """One user. code: 0, or 91 for one without credentials; iterations: mechanism code ->
     iterations."""
 
@@ -31,8 +29,7 @@ class ScramRow:
     iterations: Mapping[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class ScramRows:
+class ScramRows(Struct, frozen=True):
     """code: 0, or why nothing is told; a refusal has no rows, which does not mean no users."""
 
     code: int
@@ -40,8 +37,7 @@ class ScramRows:
     rows: tuple[ScramRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Upsertion:
+class Upsertion(Struct, frozen=True):
     """A credential to set. mechanism: the protocol's code."""
 
     user: str
@@ -50,8 +46,7 @@ class Upsertion:
     salted: SaltedPassword
 
 
-@dataclass(frozen=True, slots=True)
-class Deletion:
+class Deletion(Struct, frozen=True):
     """A credential to delete. mechanism: the protocol's code."""
 
     user: str

@@ -7,8 +7,7 @@ from typing import Any
 
 from kafka.protocol.admin import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 from kafka.protocol.metadata import MetadataRequest
-
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 from .answers import Answer, Answers, Entry
 from .client import Wire
@@ -20,8 +19,7 @@ ANSWER_MARGIN = 15.0
 REQUEST_TIMED_OUT, and not ours, is what we hear."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicRow:
+class TopicRow(Struct, frozen=True):
     """One topic of a Metadata answer. replicas, in_sync: broker ids of partition 0, 1, …;
     leaderless: partitions without a leader; operations: codes of what we may do, None if not
     asked; leaders: of partition 0, 1, …, -1 if none leads."""

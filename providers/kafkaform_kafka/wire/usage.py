@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
-
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
 
 from .client import Wire
 
@@ -18,8 +17,7 @@ CONSUMER = "consumer"
 """The protocol of groups that read topics."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRow:
+class GroupRow(Struct, frozen=True):
     """protocol: `consumer` for groups that read topics; state: None before Kafka 2.6."""
 
     name: str
@@ -27,24 +25,21 @@ class GroupRow:
     state: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRows:
+class GroupRows(Struct, frozen=True):
     """The groups that one broker coordinates, or the code of its refusal."""
 
     code: int
     groups: tuple[GroupRow, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(Struct, frozen=True):
     """What a group has committed: topic -> sum over its partitions."""
 
     code: int
     sums: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Members:
+class Members(Struct, frozen=True):
     """How many members a group has, and the topics that they were assigned partitions of. state:
     `Dead` also for groups of another protocol."""
 

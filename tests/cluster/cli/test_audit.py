@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from msgspec.structs import replace
 
 from kafkaform.audit.event import Kind
 from kafkaform.audit.journal import Journal
 from kafkaform.audit.sinks.local import LocalSink
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Fault, FaultClass, Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.workflow.log_copies import COLUMNS

@@ -20,13 +20,13 @@ CHANGELOG = "wordcount-store-changelog"
 
 
 @pytest.fixture(scope="module")
-def eu() -> Iterator[Sandbox]:
+def eu(own_brokers: None) -> Iterator[Sandbox]:
     with own_sandbox(f"eu-{os.getpid()}") as box:
         yield box
 
 
 @pytest.fixture(scope="module")
-def us() -> Iterator[Sandbox]:
+def us(own_brokers: None) -> Iterator[Sandbox]:
     with own_sandbox(f"us-{os.getpid()}") as box:
         yield box
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core import canonical
 from kafkaform.core.value import FrozenMap

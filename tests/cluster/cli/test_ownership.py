@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import NewTopic
+from msgspec.structs import replace
 
-from kafkaform.core.dataclass import replace
 from kafkaform.core.value import FrozenMap
 from kafkaform.state import codec
 

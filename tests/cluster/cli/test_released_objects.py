@@ -20,12 +20,12 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from msgspec.structs import replace
 
 from kafkaform.apply.provenance import find_origin
 from kafkaform.audit.chain import seal
 from kafkaform.audit.event import Record, decode, encode
 from kafkaform.audit.sinks.objects import ObjectSink
-from kafkaform.core.dataclass import replace
 from kafkaform.core.head import GENESIS, Head
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.state import codec

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -37,6 +36,7 @@ from kafka.protocol.consumer import (
 )
 from kafka.protocol.metadata import MetadataRequest
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
+from msgspec.structs import replace
 
 from kafkaform_kafka.kinds.acl.resource_type import (
     OPERATIONS,

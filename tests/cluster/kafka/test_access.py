@@ -34,7 +34,7 @@ SEED = int(os.environ.get("KAFKAFORM_ACCESS_SEED", "20"))
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["open", "closed"])
-def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest, own_brokers: None) -> Iterator[Cluster]:
     """A broker that nobody else uses, because its ACLs concern everybody."""
     with running(request.param) as made:
         yield made

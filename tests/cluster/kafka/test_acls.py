@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Outcome, OutcomeStatus
 from kafkaform.core.errors import KafkaformError

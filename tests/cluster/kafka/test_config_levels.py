@@ -10,9 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.change import Change, OutcomeStatus
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import (
     Absent,
     CoverageKind,

@@ -8,11 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import CoverageKind, Depth
@@ -29,7 +29,7 @@ WRONG = "hunter2-wrong"
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[Doors]:
+def house(own_brokers: None) -> Iterator[Doors]:
     """One broker with all the listeners."""
     with doors.opened(f"doors-{os.getpid()}") as opened:
         yield opened

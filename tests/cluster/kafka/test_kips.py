@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from kafka.protocol.metadata import MetadataRequest
+from msgspec.structs import replace
 from typer.main import get_group
 
 from kafkaform.cli.command_tree import app
 from kafkaform.core.change import OutcomeStatus
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import (
     Absent,
     CoverageKind,

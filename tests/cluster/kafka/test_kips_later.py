@@ -23,10 +23,10 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 from kafka.protocol.metadata import MetadataRequest
+from msgspec.structs import replace
 
 from kafkaform import sandbox
 from kafkaform.cli.commands.sandbox import probe
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Absent, Depth, FaultClass, Identity, Observed, Sweep
 from kafkaform.core.value import FrozenMap
 from kafkaform_kafka.connection.clients import native_config
@@ -202,7 +202,7 @@ def _unasked(kind: str, depth: Depth) -> Sweep:
 
 
 @pytest.fixture
-def generous() -> Iterator[Any]:
+def generous(own_brokers: None) -> Iterator[Any]:
     """A broker that creates each topic that a client asks for."""
     name = f"tests-auto-{os.getpid()}"
     config = (("auto.create.topics.enable", "true"),)

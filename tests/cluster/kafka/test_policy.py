@@ -53,7 +53,9 @@ CLASSES = {
 
 
 @pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sandbox.Sandbox]:
+def strict(
+    tmp_path_factory: pytest.TempPathFactory, own_brokers: None
+) -> Iterator[sandbox.Sandbox]:
     """A broker with both policies, without an authorizer, on which nothing can be deleted."""
     jar = tmp_path_factory.mktemp("policies") / "policies.jar"
     write_jar(jar, CLASSES)

@@ -32,7 +32,7 @@ UPWARDS: tuple[tuple[int, Entity], ...] = (
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[Any]:
+def box(own_brokers: None) -> Iterator[Any]:
     with own_sandbox(f"ladder-{os.getpid()}") as made:
         yield made
 

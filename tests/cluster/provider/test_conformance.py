@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from inspect import isfunction
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.change import Batch, Evidence, Outcome, OutcomeStatus, Verdict
 from kafkaform.core.errors import KafkaformError
@@ -33,8 +33,9 @@ from kafkaform_kafka.simulation.defaults import TOPIC_DEFAULTS
 from ...conftest import Broker
 from ...kit.kafka.logins import Login
 from ...kit.kafka.topic_systems import SimulatedSystem, real_system
+from ...kit.needs import BROKER
 
-SYSTEMS = ("memory", "memory-lagging", "broker")
+SYSTEMS = ("memory", "memory-lagging", BROKER)
 
 
 @pytest.fixture(params=SYSTEMS)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from kafkaform.core.dataclass import replace
 from kafkaform.provider.conformance import CHECKS, Check, fitting
 from kafkaform.provider.workbench import Violation
 
 from ...kit.kafka.kind_systems import ALWAYS, SAMPLES, KindSystem, System
 from ...kit.kafka.topic_systems import SimulatedSystem, real_system
+from ...kit.needs import BROKER
 
 CASES = [
     pytest.param(kind, check, id=f"{kind}-{check.__name__}")
@@ -19,7 +21,7 @@ CASES = [
 ]
 
 
-@pytest.fixture(params=["memory", "memory-lagging", "broker"])
+@pytest.fixture(params=["memory", "memory-lagging", BROKER])
 def system(request: pytest.FixtureRequest) -> System:
     """One of the systems; the real one is the session's sandbox."""
     if request.param == "broker":

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Batch, Change, Step
 from kafkaform.core.clock import Clock

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.change import Batch, Step
 from kafkaform.core.resource import Absent, Hidden, Identity, Observed

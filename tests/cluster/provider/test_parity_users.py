@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.change import Batch, Change, Request, Step
 from kafkaform.core.resource import Identity, Observed, Reading

@@ -64,7 +64,7 @@ def invoke(*arguments: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def one(module_home: Path) -> Iterator[Sandbox]:
+def one(module_home: Path, own_brokers: None) -> Iterator[Sandbox]:
     """One broker that the tests of this module share."""
     yield sandbox.up(Options("one", config=(("num.partitions", "5"),)), probe, silent)
     sandbox.down("one")
@@ -108,6 +108,7 @@ def test_passwords_are_on_no_command_line(one: Sandbox) -> None:
     assert one.admin_password.encode() not in command.read_bytes()
 
 
+@pytest.mark.usefixtures("own_brokers")
 def test_three_brokers_with_tls(home: Path) -> None:
     """Three brokers in three racks answer over TLS, after a check of their certificate."""
     box = sandbox.up(Options("three", brokers=3, tls=True), probe, silent)
@@ -131,6 +132,7 @@ def test_three_brokers_with_tls(home: Path) -> None:
     assert not box.folder.exists()
 
 
+@pytest.mark.usefixtures("own_brokers")
 def test_kept_data_survives_down_and_a_crash(home: Path) -> None:
     """Topics are there again after `down --keep-data` and after a crash, at the same address."""
     wanted = Options("kept", keep_data=True)
@@ -151,6 +153,7 @@ def test_kept_data_survives_down_and_a_crash(home: Path) -> None:
     assert not box.folder.exists()
 
 
+@pytest.mark.usefixtures("own_brokers")
 def test_broker_that_refuses_its_configuration_is_explained(home: Path) -> None:
     """The error shows the broker's own words without a stack trace, and nothing runs on."""
     with pytest.raises(KafkaformError) as caught:
@@ -162,6 +165,7 @@ def test_broker_that_refuses_its_configuration_is_explained(home: Path) -> None:
     assert sandbox.down("bad") is not None
 
 
+@pytest.mark.usefixtures("own_brokers")
 def test_sandbox_that_is_not_ready_in_time_is_cleaned_up(home: Path) -> None:
     """After the deadline its processes are gone, and the error has the last log lines."""
     with pytest.raises(ConnectError) as caught:
@@ -173,6 +177,7 @@ def test_sandbox_that_is_not_ready_in_time_is_cleaned_up(home: Path) -> None:
     sandbox.down("late")
 
 
+@pytest.mark.usefixtures("own_brokers")
 def test_port_that_was_taken_meanwhile_is_no_failure(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

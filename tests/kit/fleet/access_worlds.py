@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kafkaform.fleet.access.operation_bits import ASKED, BITS
 from kafkaform_kafka.authority.authorizer import Access, Question, Verdict, decide, index
@@ -27,8 +28,7 @@ STRANGER, ELSEWHERE = "User:stranger", "9.9.9.9"
 """Whom and what no ACL names."""
 
 
-@dataclass(frozen=True)
-class World:
+class World(Struct, frozen=True):
     """One cluster. topics, groups: what there is."""
 
     name: str

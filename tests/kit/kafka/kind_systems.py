@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from kafkaform.core.change import Action, OutcomeStatus
 from kafkaform.core.clock import Clock
-from kafkaform.core.dataclass import dataclass, field
 from kafkaform.core.resource import Absent, Observed
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.secret import Secret

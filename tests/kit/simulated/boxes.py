@@ -44,6 +44,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.schema import STRING, Attribute, schema
 from kafkaform.core.value import FrozenMap
+from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 from kafkaform_kafka.memory import MemoryProvider, Mishap
 from kafkaform_kafka.protocol import faults
@@ -223,10 +224,8 @@ def _ticket(box: Box) -> str | None:
 # ── the session ─────────────────────────────────────────────────────────────────────────
 
 
-class BoxProvider(MemoryProvider):
+class BoxProvider(MemoryProvider, frozen=True):
     """The Kafka provider over a simulated cluster, with boxes."""
-
-    __slots__ = ()
 
     @property
     def types(self) -> Mapping[str, ResourceType]:
@@ -248,6 +247,10 @@ class BoxSession:
     @property
     def facts(self) -> Facts:
         return self.inner.facts
+
+    @property
+    def words(self) -> Words:
+        return self.inner.words
 
     def live_nodes(self) -> Sequence[str]:
         return self.inner.live_nodes()
@@ -328,9 +331,6 @@ class BoxSession:
 
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
         return self.inner.undo(tickets, others)
-
-    def cancel(self, ticket: str) -> Outcome:
-        return self.inner.cancel(ticket)
 
     def prove(self) -> None:
         self.inner.prove()

@@ -14,9 +14,11 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from kafkaform.audit.chain import verify
 from kafkaform.audit.event import Kind, Record, decode

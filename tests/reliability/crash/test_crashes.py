@@ -8,12 +8,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from random import Random
 
 import pytest
+from msgspec.structs import asdict
 
 from kafkaform.state.backend import LockInfo
 

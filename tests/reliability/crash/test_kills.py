@@ -22,7 +22,7 @@ ROUNDS, LANES = 15, 3
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[Sandbox]:
+def box(own_brokers: None) -> Iterator[Sandbox]:
     """A broker of its own with topics that are nobody's business, names alike included."""
     with own_sandbox(f"kill-{os.getpid()}", config=HELD) as sandbox:
         foreign = {"bystander": (2, {"retention.ms": "1234567"}), "proof.kill-0s01": (1, {})}

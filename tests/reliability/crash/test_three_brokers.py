@@ -37,7 +37,7 @@ SAMPLE, MOST, SESSIONS = 3, 12, 10
 
 
 @pytest.fixture(scope="module")
-def brokers() -> Iterator[Brokers]:
+def brokers(own_brokers: None) -> Iterator[Brokers]:
     """Three, with a topic that is nobody's business."""
     with three_brokers(f"three-{os.getpid()}") as three:
         admin = client(three.box)

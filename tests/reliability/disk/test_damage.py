@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from msgspec import Struct
 
 from kafkaform.audit.event import Kind, state_body
 from kafkaform.audit.journal import Journal
@@ -238,8 +239,8 @@ def test_the_state_is_moved_on_while_applying(tmp_path: Path) -> None:
     assert {identity.key for identity in objects} == {"a", "b", "d"}
 
 
-def _members(state: object) -> dict[str, object]:
-    return {name: getattr(state, name) for name in state.__dataclass_fields__}  # type: ignore[attr-defined]
+def _members(state: Struct) -> dict[str, object]:
+    return {name: getattr(state, name) for name in state.__struct_fields__}
 
 
 def test_each_save_is_one_serial_further(where: House, tmp_path: Path) -> None:

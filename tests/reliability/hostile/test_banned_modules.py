@@ -24,7 +24,6 @@ CALLS = frozenset(
     | {"runpy.run_path", "runpy.run_module", "pty.spawn", "Environment.from_string"}
 )
 ALLOWED = {
-    ("kafkaform/core/dataclass.py", "exec"): "makes the methods of our own classes",
     (
         "kafkaform/cli/terminal/signals.py",
         "ctypes",

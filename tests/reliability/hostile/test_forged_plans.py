@@ -12,11 +12,11 @@ import random
 import tarfile
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core import canonical
 from kafkaform.core.errors import PlanRefused

@@ -6,7 +6,6 @@ docs/formats/plan.md says of each member what becomes of it; a new one has to be
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import typing
 from collections.abc import Callable, Iterator, Mapping
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kafkaform.core.change import (
     Block,
@@ -80,18 +81,18 @@ def classed() -> dict[tuple[str, str], str]:
 
 
 def members(noun: type[Any]) -> list[str]:
-    return [field.name for field in dataclasses.fields(noun) if field.init]
+    return list(noun.__struct_fields__)
 
 
 def reachable(noun: type[Any], seen: set[type[Any]]) -> set[type[Any]]:
-    """Every dataclass that a noun is made of."""
+    """Every noun that a noun is made of."""
     if noun in seen:
         return seen
     seen.add(noun)
     hints = typing.get_type_hints(noun)
     for name in members(noun):
         for part in parts_of(hints[name]):
-            if dataclasses.is_dataclass(part) and isinstance(part, type):
+            if isinstance(part, type) and issubclass(part, Struct):
                 reachable(part, seen)
     return seen
 
@@ -123,7 +124,7 @@ SAID = desired(
     reassignment_throttle=RATE,
 )
 CAREFUL = Diagnostic(Severity.WARNING, "careful", range=Range("main.kf.hcl", 1, 1, 1, 1))
-SAID = dataclasses.replace(SAID, diagnostics=(CAREFUL,))
+SAID = replace(SAID, diagnostics=(CAREFUL,))
 
 
 def first() -> Desired:
@@ -213,15 +214,15 @@ def edits(noun: Any, within: str = "") -> Iterator[tuple[str, str, str, Any]]:
         idle = "" if rank == "approved" else rank
         if member == "changes":
             for number, change in enumerate(value):
-                without = dataclasses.replace(noun, changes=value[:number] + value[number + 1 :])
+                without = replace(noun, changes=value[:number] + value[number + 1 :])
                 yield part, member, rank if change.effective else "recomputed", without
             others = [(*value, value[0])]
         else:
             others = others_than(value, hints[member])
         for inner in others:
-            yield part, member, rank, dataclasses.replace(noun, **{member: inner})
+            yield part, member, rank, replace(noun, **{member: inner})
         for *told, inner in _inside(value, idle):
-            yield *told, dataclasses.replace(noun, **{member: inner})  # type: ignore[misc]
+            yield *told, replace(noun, **{member: inner})
 
 
 def _inside(value: Any, within: str) -> Iterator[tuple[Any, ...]]:

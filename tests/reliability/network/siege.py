@@ -9,7 +9,8 @@ from typing import Any
 
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Depth, Identity
-from kafkaform_kafka.session import READS, KafkaSession
+from kafkaform_kafka import resource_kinds
+from kafkaform_kafka.session import KafkaSession
 
 from ...kit.kafka.sessions import connect
 from ...kit.proxy.frames import Asked
@@ -20,7 +21,8 @@ PATIENCE = 5.0
 """Seconds that a session waits for an answer that never becomes one."""
 LASTING = {"weeks"}
 """What concerns the whole connection from then on."""
-KINDS = tuple(sorted(READS.keys() - {"kafka_topic_config", "kafka_leaders"}))
+_READ = {kind.name for kind in resource_kinds.KINDS if kind.connect is not None}
+KINDS = tuple(sorted(_READ - {"kafka_topic_config", "kafka_leaders"}))
 APIS = (
     "Metadata",
     "DescribeConfigs",

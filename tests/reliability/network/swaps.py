@@ -15,8 +15,9 @@ from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from kafkaform.audit.sinks.local import LocalSink
-from kafkaform.core.dataclass import replace
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.errors import KafkaformError, exit_code
 from kafkaform.core.resource import Depth, Observed

@@ -131,7 +131,7 @@ class Scene:
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[sandbox.Sandbox]:
+def box(own_brokers: None) -> Iterator[sandbox.Sandbox]:
     """One broker that nobody else uses."""
     with own_sandbox(f"midway-{os.getpid()}", config=HELD) as made:
         yield made

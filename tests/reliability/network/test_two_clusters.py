@@ -123,7 +123,7 @@ class Two:
 
 
 @pytest.fixture(scope="module")
-def two() -> Iterator[Two]:
+def two(own_brokers: None) -> Iterator[Two]:
     """Two clusters that nobody else uses."""
     with ExitStack() as stack:
         name = f"two-{os.getpid()}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from hashlib import sha256
+
+from msgspec.structs import replace
 
 from kafkaform.core import canonical
 from kafkaform.core.head import Head

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.cli.terminal.console import Console
 from kafkaform.cli.terminal.run_command import advise
 from kafkaform.cli.terminal.screen import JsonScreen, TextScreen
 from kafkaform.core.change import OutcomeStatus
-from kafkaform.core.dataclass import replace
 from kafkaform.core.errors import Blocked, DryRunRefused, PlanRefused, UsageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import Desired, Lifecycle

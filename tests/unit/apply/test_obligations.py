@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.apply.report import Work
 from kafkaform.apply.settle import MARGIN_SECONDS

@@ -3,10 +3,10 @@ what they left open is recovered."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.errors import PlanRefused
 from kafkaform.plan.approval import RULE

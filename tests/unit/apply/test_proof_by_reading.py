@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.apply.judge import Judgement, judge
 from kafkaform.apply.report import Result
 from kafkaform.apply.settle import settle
 from kafkaform.apply.verify import visible
 from kafkaform.core.change import Action, Change, Outcome, OutcomeStatus, PathChange
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Absent, Facts, Fault, FaultClass
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform_kafka.kinds.quota import resource_type as quotas

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.change import Action, BlockKind, OutcomeStatus
 from kafkaform.core.errors import Blocked, PlanRefused

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.errors import PlanRefused
 from kafkaform.core.resource import Lifecycle

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.apply.secrets import refuse_exposed
 from kafkaform.audit.event import outcome_body, validate_body

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import click
 import pytest
 import typer
 from rich.console import Console as RichConsole
@@ -43,7 +42,7 @@ WRITERS: dict[str, Callable[[str], object]] = {
     "diagnostic": lambda text: Console.standard().diagnostics((Diagnostic(Severity.ERROR, text),)),
     "typer": lambda text: typer.echo(text),
     "typer bytes": lambda text: typer.echo(text.encode()),
-    "click to stderr": lambda text: click.echo(text, err=True),
+    "typer to stderr": lambda text: typer.echo(text, err=True),
     "rich": lambda text: RichConsole(file=sys.stderr, width=200).print(text),
     "a logger": _log,
     "lines": lambda text: sys.stdout.writelines([text, "\n"]),

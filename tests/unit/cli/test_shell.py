@@ -120,7 +120,9 @@ def test_in_a_configuration_folder(folder: Folder) -> None:
 def test_help(bare: Bare) -> None:
     """A list of the commands, and the help of each."""
     said = script(bare, "help\nhelp describe topics\n")
-    assert "describe  Show what a cluster has." in said.out
+    assert (
+        "describe  Show a cluster's topics, configs, ACLs, quotas, users and brokers." in said.out
+    )
     assert "--partitions" in said.out
 
 
@@ -309,7 +311,7 @@ def test_which_lines_are_not_kept(line: str, secret: bool) -> None:
 
 
 @pytest.fixture
-def own_broker() -> Iterator[sandbox.Options]:
+def own_broker(own_brokers: None) -> Iterator[sandbox.Options]:
     """A broker that may be stopped."""
     options = sandbox.Options(f"shell-{os.getpid()}", keep_data=True)
     sandbox.up(options, probe)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kafkaform.cli.commands.state import row_lines, state_data
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.model import Row, new_state

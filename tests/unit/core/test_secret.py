@@ -9,13 +9,13 @@ import pickle
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kafkaform.core import canonical
-from kafkaform.core.dataclass import dataclass
 from kafkaform.core.redaction import clean, watching
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import freeze

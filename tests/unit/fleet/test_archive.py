@@ -151,7 +151,6 @@ def _missing(name: str) -> str:
     raise PackageNotFoundError(name)
 
 
-@pytest.mark.spark
 def test_java_takes_what_prepare_has_kept(spark: Any) -> None:
     """The file is in the memory of the Java that runs: one that does not fit is let go of."""
     found = archive(cache(), java.find(cache()))

@@ -7,11 +7,11 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.cli.command_tree import commands
 from kafkaform.core.errors import Blocked
@@ -228,7 +228,7 @@ def replace_jars(place: Place) -> Place:
     return Place(place.master, place.cache)
 
 
-class Careless(Folder):
+class Careless(Folder, frozen=True):
     """A store that writes over everything."""
 
     def create(self, key: str, data: bytes) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from random import Random
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kafkaform.fleet.access.acl_arrays import stretches
 from kafkaform.fleet.access.acl_masks import pairs, pattern_masks, resource_masks, shadows

@@ -104,7 +104,6 @@ def _tables(dice: Random, rules: list[Rule]) -> Mapping[str, list[Row]]:
     return tables
 
 
-@pytest.mark.spark
 def test_random_rules_over_random_objects(spark: SparkSession) -> None:
     """60 rules with random conditions and waivers: the same findings as row by row."""
     dice = Random(11)
@@ -176,7 +175,6 @@ OBJECT = {
 }
 
 
-@pytest.mark.spark
 def test_what_conditions_mean(spark: SparkSession) -> None:
     """Literal conditions; none of them ends the build, whatever the text of an attribute is."""
     rules = [rule(said, said) for said, found in SAID.items() if found is not None]
@@ -187,7 +185,6 @@ def test_what_conditions_mean(spark: SparkSession) -> None:
     assert found == {said for said, expected in SAID.items() if expected}
 
 
-@pytest.mark.spark
 def test_without_rules_there_are_no_findings(spark: SparkSession) -> None:
     """An empty register is a sound one."""
     names = ("live", "desired", "recorded", "policy_findings", "cluster")
@@ -259,7 +256,6 @@ def _noise() -> Iterator[tuple[str, Term]]:
             assert fault.message
 
 
-@pytest.mark.spark
 def test_random_noise_is_refused_or_computed(spark: SparkSession) -> None:
     """Whatever somebody writes: a fault, or a condition that Spark takes and that cannot fail."""
     read = dict(_noise())

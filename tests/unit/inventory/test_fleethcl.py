@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from msgspec.structs import fields
 
 from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import ConfigurationError, UsageError
@@ -221,7 +221,7 @@ def test_every_member_of_the_register_can_be_said() -> None:
     whole = (*whole, REGISTER.rules[0], REGISTER.rules[0].waivers[0], REGISTER.naming[1])
     for thing in whole:
         assert thing is not None
-        for member in dataclasses.fields(thing):
+        for member in fields(thing):
             if member.name not in ("cluster_id", "lineage"):
                 assert getattr(thing, member.name) != member.default, (thing, member.name)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kafkaform.core.resource import Declared, Desired, Identity
 from kafkaform.core.schema import NUMBER, STRING, Attribute, list_of, map_of, schema, set_of

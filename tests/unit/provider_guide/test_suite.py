@@ -6,8 +6,8 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
-from kafkaform.core.dataclass import replace
 from kafkaform.core.schema import STRING, Attribute, schema
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider import blocks

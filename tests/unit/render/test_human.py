@@ -7,9 +7,9 @@ import time
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.change import Action
-from kafkaform.core.dataclass import replace
 from kafkaform.core.diagnostics import Diagnostic, Severity
 from kafkaform.core.resource import Output
 from kafkaform.core.value import FrozenMap, freeze

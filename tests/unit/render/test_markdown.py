@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Action
-from kafkaform.core.dataclass import replace
 from kafkaform.render.markdown import LIMIT, cell, code, fence, markdown
 
 from . import plans

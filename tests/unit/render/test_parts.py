@@ -9,9 +9,9 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kafkaform.core.change import Action, PathChange
-from kafkaform.core.dataclass import replace
 from kafkaform.core.value import FrozenMap
 from kafkaform.render import stream
 from kafkaform.render.human import human

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 
+from msgspec.structs import replace
+
 from kafkaform.cli.terminal.progress import LOG_INTERVAL, Bars
-from kafkaform.core.dataclass import replace
 from kafkaform.core.progress import Message, Progress
 from kafkaform.render.pace import Pace
 

@@ -117,6 +117,7 @@ def test_a_jar_of_the_users_is_never_kept(home: Path, jar: Path) -> None:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.usefixtures("own_brokers")
 def test_a_broker_starts_from_what_is_kept(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

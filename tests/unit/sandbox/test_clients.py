@@ -8,10 +8,10 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import astuple, replace
 
 from kafkaform.core.errors import KafkaformError
 from kafkaform.sandbox import certificates, download, environment, java, ports

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.errors import KafkaformError, Locked, UsageError
 from kafkaform.sandbox import lifecycle, lock, logs, record, status

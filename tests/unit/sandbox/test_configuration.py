@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.errors import UsageError
 from kafkaform.sandbox import configuration

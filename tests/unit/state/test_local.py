@@ -11,10 +11,10 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.clock import SystemClock
 from kafkaform.core.errors import Locked, StorageError

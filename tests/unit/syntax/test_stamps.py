@@ -27,7 +27,8 @@ def told(node: object) -> Iterator[object]:
     if isinstance(node, Node):
         yield type(node).__name__.replace("Stamped", "Block")
         yield str(node.range), node.excerpt, node.start, node.end
-        for name in node.__match_args__[3:]:
+        kind = Block if isinstance(node, Block) else type(node)
+        for name in kind.__struct_fields__[3:]:
             yield from told(getattr(node, name))
         if isinstance(node, Block):
             yield str(node.header_range), str(node.type_range)

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.audit.journal import Journal
 from kafkaform.audit.line import held
 from kafkaform.core.clock import SystemClock
-from kafkaform.core.dataclass import replace
 from kafkaform.core.value import FrozenMap
 from kafkaform.state.edit import with_head
 from kafkaform.state.model import State

@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from kafkaform_kafka.inspect.access_explanation import Wanted, access_of, as_seen, explain
+from kafkaform_kafka.inspect.access_page import access_page
 from kafkaform_kafka.kinds.acl import resource_type as acls
 
 from ....core.diagnostics import suggest
 from ....core.errors import KafkaformError, UsageError
 from ....core.resource import CoverageKind, Depth, Facts, Sweep
-from ....render.access import lines
+from ....render.page import lines
 from ....render.text import json_line
 from ...options.connection import Way, connects
 from ..describe import terminal_width
@@ -31,22 +32,26 @@ RESOURCES = {
 
 Name = Annotated[str | None, typer.Option(metavar="NAME")]
 Principal = Annotated[
-    str | None, typer.Option("--principal", metavar="TYPE:NAME", help="Left out: all who can.")
+    str | None,
+    typer.Option(
+        "--principal", metavar="TYPE:NAME", help="Default: list every principal that can."
+    ),
 ]
 Operation = Annotated[
-    list[str], typer.Option("--operation", metavar="NAME", help="Left out: all of them.")
+    list[str], typer.Option("--operation", metavar="NAME", help="Default: all operations.")
 ]
 Host = Annotated[
-    str | None, typer.Option("--host", metavar="ADDRESS", help="Where the client connects from.")
+    str | None, typer.Option("--host", metavar="ADDRESS", help="The client's IP address.")
 ]
 SuperUser = Annotated[
-    list[str], typer.Option("--super-user", metavar="TYPE:NAME", help="The brokers' super users.")
+    list[str],
+    typer.Option("--super-user", metavar="TYPE:NAME", help="A super user of the brokers."),
 ]
 AllowIfNoAcl = Annotated[
     bool | None,
     typer.Option(
         "--allow-if-no-acl/--no-allow-if-no-acl",
-        help="The brokers' allow.everyone.if.no.acl.found.",
+        help="The brokers' value of allow.everyone.if.no.acl.found.",
     ),
 ]
 
@@ -61,15 +66,17 @@ def access(
     transactional_id: Name = None,
     delegation_token: Name = None,
     user_principal: Name = None,
-    cluster: Annotated[bool, typer.Option("--cluster", help="The cluster itself.")] = False,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Explain access to the cluster itself.")
+    ] = False,
     host: Host = None,
     super_user: SuperUser = [],
     allow_if_no_acl: AllowIfNoAcl = None,
-    json: Annotated[bool, typer.Option("--json", help="One JSON document.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Who may do what with a resource, and which ACL decides.
+    """Show who can do what with a resource, and which ACL decides.
 
-    What is not known is said: the brokers' super users, for instance, unless they are declared.
+    The output names what is unknown, for example the brokers' super users if nothing declares them.
     """
     names = {
         "topic": topic,
@@ -87,7 +94,7 @@ def access(
     if json:
         way.console.out(json_line(document))
     else:
-        way.console.lines(lines(document, terminal_width(way.console)))
+        way.console.lines(lines(access_page(document), terminal_width(way.console)))
 
 
 def _read(way: Way) -> tuple[Sweep, Facts]:

@@ -10,6 +10,6 @@ from .access import access
 from .config import config
 from .quota import quota
 
-app = typer.Typer(help="Show why a cluster treats somebody as it does.", no_args_is_help=True)
+app = typer.Typer(help="Explain access, quotas and config values.", no_args_is_help=True)
 for _name, _command in {"access": access, "quota": quota, "config": config}.items():
     app.command(_name, cls=InOrder)(_command)

@@ -7,37 +7,38 @@ from typing import Annotated
 import typer
 
 from kafkaform_kafka.inspect.quota_explanation import Client, explain
+from kafkaform_kafka.inspect.quota_page import quota_page
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.protocol.broker_rules import plain_name_faults
 
 from ....core.diagnostics import Diagnostic, Severity
 from ....core.errors import KafkaformError, UsageError
 from ....core.resource import Depth
-from ....render.limits import lines
+from ....render.page import lines
 from ....render.text import inline, json_line
 from ...options.connection import Way, connects
 from ..describe import terminal_width
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON document.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 @connects
 def quota(
     way: Way,
     user: Annotated[
-        str | None, typer.Option("--user", metavar="NAME", help="Without User: in front.")
+        str | None, typer.Option("--user", metavar="NAME", help="The user name, without User:.")
     ] = None,
     client_id: Annotated[
-        str | None, typer.Option("--client-id", metavar="ID", help="As the client calls itself.")
+        str | None, typer.Option("--client-id", metavar="ID", help="The ID that the client sends.")
     ] = None,
     ip: Annotated[
-        str | None, typer.Option("--ip", metavar="ADDRESS", help="Where it connects from.")
+        str | None, typer.Option("--ip", metavar="ADDRESS", help="The client's IP address.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Which quotas limit a client, and who shares them.
+    """Show which quotas limit a client, and who shares them.
 
-    All eight levels are shown, and which one applies.
+    Lists all eight levels, and the level that applies.
     """
     client = _client(user, client_id, ip)
     way.console.diagnostics(
@@ -55,7 +56,7 @@ def quota(
     if json:
         way.console.out(json_line(document))
     else:
-        way.console.lines(lines(document, terminal_width(way.console)))
+        way.console.lines(lines(quota_page(document), terminal_width(way.console)))
 
 
 def _client(user: str | None, client_id: str | None, ip: str | None) -> Client:

@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv6Address, ip_address
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kafkaform.core.change import Action, Change, Evidence, Request, Step
-from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
 from kafkaform.core.schema import STRING, Attribute, schema
@@ -101,8 +103,7 @@ _AHEAD: Mapping[str, int] = {ALLOW: DELETE_ALLOW_AHEAD, DENY: DELETE_DENY_AHEAD}
 """Phases for `acl_order = "delete_first"`."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Acl:
+class Acl(Struct, frozen=True, order=True):
     """One access rule, every field spelled as in the schema."""
 
     principal: str

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kafkaform.core.address import bracketed
 from kafkaform.core.change import Change, Step
-from kafkaform.core.dataclass import replace
 from kafkaform.core.diagnostics import Diagnostics
 from kafkaform.core.resource import Declared, Facts, Identity, Observed
 from kafkaform.core.schema import BOOL, STRING, Attribute, schema, set_of

@@ -11,8 +11,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Step
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Fault, FaultClass
 
 from ...cluster.context import Context, Order, Reply

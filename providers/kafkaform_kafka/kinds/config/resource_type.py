@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kafkaform.core.change import Action, Change, Path, Request, Step
-from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.resource import Facts, Identity, Observed
 from kafkaform.core.schema import NUMBER, STRING, TEXT, Attribute, map_of, schema
 from kafkaform.core.value import EMPTY, FrozenMap, SecretRef, Value
@@ -33,8 +35,7 @@ SET = "set"
 """What `secret_keys` says of a config with a secret."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """One kind's place among Kafka's configs. resource: the protocol's kind; source: where its own
     configs come from (ConfigSource); attribute: what names the object, None for the only one;
     find: what is known of a config; faults: what Kafka would refuse; secrets: it may have configs

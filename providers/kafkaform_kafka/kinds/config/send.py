@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Step
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.value import EMPTY, FrozenMap
 from kafkaform.provider.contract import Secrets

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from kafkaform.core.dataclass import dataclass, field
 from kafkaform.core.resource import (
     Absent,
     Coverage,
@@ -19,6 +18,7 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
+from kafkaform.core.secret import PartialRepr
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_keys, broker_rules
@@ -50,12 +50,13 @@ _OF = {"group": GROUP, "client_metrics": METRICS}
 _DENIED = {"broker": 31, "client_metrics": 31, "group": 30}
 
 
-@dataclass(frozen=True, slots=True)
-class Configs:
+class Configs(PartialRepr, frozen=True):
     """An object's own configs. secret: those whose values are never told, as they came."""
 
+    _unshown = frozenset({"secret"})
+
     config: FrozenMap = EMPTY
-    secret: FrozenMap = field(default=EMPTY, repr=False)
+    secret: FrozenMap = EMPTY
 
 
 def configs_of(kind: str, said: Mapping[str, str]) -> Configs:

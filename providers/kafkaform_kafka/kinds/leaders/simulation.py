@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from kafkaform.core.change import Step
-from kafkaform.core.dataclass import replace
 from kafkaform.core.resource import (
     Absent,
     Coverage,

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from enum import Enum
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
+
 from kafkaform.core.value import FrozenMap
 
 USER, CLIENT_ID = "user", "client-id"
@@ -30,8 +31,7 @@ class Part(Enum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """One kind of entity; number: 1 beats 2, and so on."""
 
     number: int
@@ -51,8 +51,7 @@ LEVELS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What one level says about one key. value: None if it says nothing; sharers: who spends
     from one and the same limit, as `user` and `client-id`: a name, or None for everybody."""
 

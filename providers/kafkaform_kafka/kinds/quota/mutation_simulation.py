@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 
-from kafkaform.core.dataclass import dataclass, field
+from msgspec import Struct, field
+
 from kafkaform.core.value import EMPTY
 
 from ...simulation.controller import Charge
@@ -17,14 +18,12 @@ from . import resource_type as quotas
 from .levels import Found, Quotas, applying
 
 
-@dataclass(slots=True)
-class _Bucket:
+class _Bucket(Struct):
     tokens: float
     filled: float
 
 
-@dataclass(slots=True)
-class Mutations:
+class Mutations(Struct):
     """world: what is committed; commit: appends to the log; samples, seconds: the window, Kafka's
     default unless a test changes it."""
 

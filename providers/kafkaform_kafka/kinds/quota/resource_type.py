@@ -13,8 +13,9 @@ from ipaddress import ip_address
 from itertools import product
 from math import isclose
 
+from msgspec import Struct
+
 from kafkaform.core.change import Action, Change, Request, Step
-from kafkaform.core.dataclass import dataclass
 from kafkaform.core.diagnostics import Diagnostics, Severity, suggest
 from kafkaform.core.resource import Coverage, CoverageKind, Depth, Facts, Identity, Observed, Sweep
 from kafkaform.core.schema import NUMBER, STRING, Attribute, map_of, schema
@@ -40,8 +41,7 @@ TOLERANCE = 1e-9
 """Relative: a value travels as a binary fraction, so it comes back almost as it was sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaKey:
+class QuotaKey(Struct, frozen=True):
     """whole: fractions are refused; most: the largest value that the broker takes; ip: belongs to
     addresses, else to users and client ids; scope: who counts."""
 

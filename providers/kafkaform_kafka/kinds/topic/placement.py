@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
 from kafkaform.core import canonical
-from kafkaform.core.dataclass import dataclass
 from kafkaform.core.resource import Facts
 from kafkaform.core.value import FrozenMap
 
@@ -85,8 +86,7 @@ def dead(assignment: Iterable[Sequence[int]], facts: Facts) -> tuple[int, ...]:
 # ── tickets ─────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class MoveTicket:
+class MoveTicket(Struct, frozen=True):
     """What a move is called: the topic, its id, and what its first `partitions` partitions are
     to be, as a digest (a topic that has grown since has still ended that move)."""
 
@@ -109,8 +109,7 @@ def move_ticket(topic: str, topic_id: str | None, target: Sequence[Sequence[int]
     return MoveTicket(topic, topic_id or "", len(target), _digest(target))
 
 
-@dataclass(frozen=True, slots=True)
-class ThrottleTicket:
+class ThrottleTicket(Struct, frozen=True):
     """What a throttle is called, and all that it takes to remove what we set and nothing else:
     `*` on the topic, and `rate` (bytes a second) on each of these brokers."""
 
@@ -152,8 +151,7 @@ def _digest(assignment: Sequence[Sequence[int]]) -> str:
 # ── the choices ─────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(slots=True)
-class _Work:
+class _Work(Struct):
     """An assignment that is being changed. load: replicas of this topic on each broker; leads:
     preferred leaders there."""
 

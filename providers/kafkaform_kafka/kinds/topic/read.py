@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from kafkaform.core.dataclass import replace
+from msgspec.structs import replace
+
 from kafkaform.core.resource import (
     Absent,
     Coverage,

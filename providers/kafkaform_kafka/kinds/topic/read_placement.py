@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from kafkaform.core.dataclass import dataclass
+from msgspec import Struct
+
 from kafkaform.core.resource import Fault
 from kafkaform.core.value import EMPTY, FrozenMap
 
@@ -36,8 +37,7 @@ UNMEASURED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """Where a topic's replicas are without the move that runs, and where that takes them."""
 
     replicas: placement.Assignment
@@ -46,8 +46,7 @@ class Placed:
     details: FrozenMap = EMPTY
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
+class Copied(Struct, frozen=True):
     """done, total: bytes of the replicas that are being added."""
 
     done: int

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kafkaform.core.change import Step
-from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.resource import (
     Absent,
     Coverage,
@@ -47,8 +49,7 @@ from .placement import move_ticket
 INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(Struct, frozen=True):
     """assignment: broker ids of each partition; config: the topic's own overrides; target: where
     the move that runs takes them, None if none does; leaders: of each partition, as far as it is
     not its first replica that leads."""

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from kafkaform.core.change import Outcome, OutcomeStatus
-from kafkaform.core.dataclass import dataclass, replace
 from kafkaform.core.resource import Fault, FaultClass
 
 from .placement import ThrottleTicket
@@ -21,8 +23,7 @@ REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throt
 ALL = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """One resource with a part of a throttle. value: what we set."""
 
     resource: str
@@ -39,8 +40,7 @@ class Place:
         return f"{self.resource} {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Hands:
+class Hands(Struct, frozen=True):
     """What reaches the cluster. live: the throttle keys that are set at a place; alter: sets
     and removes some; topic_id: None if the topic is gone; lags: waits a little, False when a
     broker has had time enough to show what the controller took. ours: `broker 1` or `topic

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec import Struct
+
 from kafkaform.core.change import Action, Change, Evidence, Path, Repeat, Request, Step
-from kafkaform.core.dataclass import dataclass
 from kafkaform.core.diagnostics import Diagnostics, Severity
 from kafkaform.core.resource import Facts, Observed
 from kafkaform.core.schema import NUMBER, STRING, Attribute, schema
@@ -33,8 +34,7 @@ FEWEST, MOST = 4096, 16384
 """Iterations that the controller accepts (ScramControlManager)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mechanism:
+class Mechanism(Struct, frozen=True):
     """code: the protocol's; digest: the hash's name; upsert, delete: the requests."""
 
     code: int

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kafkaform.core.change import Step
-from kafkaform.core.dataclass import dataclass, field
 from kafkaform.core.resource import (
     Absent,
     Coverage,
@@ -20,6 +19,7 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
+from kafkaform.core.secret import PartialRepr
 
 from ...protocol import faults, keys
 from ...simulation.controller import (
@@ -40,12 +40,13 @@ from . import resource_type as scram
 _DESCRIBE = "DescribeUserScramCredentials"
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(PartialRepr, frozen=True):
     """password: as the request's payload had it."""
 
+    _unshown = frozenset({"password"})
+
     iterations: int
-    password: str = field(repr=False)
+    password: str
 
 
 def key(user: str, mechanism: str) -> Key:

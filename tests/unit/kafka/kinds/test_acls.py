@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Evidence
 from kafkaform.core.diagnostics import Diagnostics, Severity
@@ -48,7 +48,7 @@ def test_all_seven_fields_are_the_identity() -> None:
     assert acls.TYPE.key(READ.attributes) == KEY
     assert acls.TYPE.import_key(KEY) == KEY
     assert acls.acl_of_key(KEY) == READ == acls.acl_of(READ.attributes)
-    other = {replace(READ, **{name: "x"}).key for name in Acl.__slots__}
+    other = {replace(READ, **{name: "x"}).key for name in Acl.__struct_fields__}
     assert len({KEY, *other}) == 8
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from kafka.protocol import admin, consumer, metadata
+from msgspec.structs import replace
 
 from kafkaform.core.change import Request
 from kafkaform_kafka.cluster.context import Requests

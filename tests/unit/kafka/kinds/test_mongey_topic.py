@@ -13,6 +13,7 @@ from kafkaform_kafka.kinds.topic import resource_type as topics
 
 from ....kit.kafka.terraform import BLOCK, desired
 from ....kit.kafka.topic_systems import RealSystem, SimulatedSystem, real_system
+from ....kit.needs import BROKER
 
 TERRAFORM = """
 resource "kafka_topic" "syslog" {
@@ -31,7 +32,7 @@ resource "kafka_topic" "syslog" {
 """
 
 
-@pytest.fixture(params=["memory", "broker"])
+@pytest.fixture(params=["memory", BROKER])
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """An administrator's session on each kind of cluster; a new topic gets one replica."""
     if request.param == "memory":

@@ -7,10 +7,10 @@ import hmac
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.canonical import dumps
 from kafkaform.core.change import Action, Batch, Change, Outcome, OutcomeStatus, Ownership, Repeat

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Outcome, OutcomeStatus, Step
 from kafkaform.core.errors import ConnectError

@@ -1,0 +1,102 @@
+"""Refuses what a pure test must not do: reach beyond this computer, and start Java or a browser.
+
+Python's audit events show both, whichever library asks for it. What native clients and the
+commands in other processes do is not seen.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import sys
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .fleet.browser import NAMES
+from .needs import is_pure
+
+PROGRAMS = frozenset({"java", "spark-submit", "spark-class", *NAMES})
+
+_refused: list[str] = []
+_watching = False
+
+
+def _is_here(host: Any) -> bool:
+    """True for an address or a name of this computer, and for "all its addresses"."""
+    text = host.decode() if isinstance(host, bytes) else host
+    if text in (None, "", "localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(text).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_address(host: Any) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _connect(_: socket.socket, address: Any) -> None:
+    # A Unix socket has a path for an address.
+    if isinstance(address, tuple) and not _is_here(address[0]):
+        _refused.append(f"connects to {address[0]}")
+        raise OSError(f"a pure test connects to {address[0]}")
+
+
+def _look_up(host: Any, *_: Any) -> None:
+    # To look at a number asks nobody.
+    if not _is_here(host) and not _is_address(host):
+        _refused.append(f"looks up {host}")
+        raise socket.gaierror(socket.EAI_NONAME, f"a pure test looks up {host}")
+
+
+def _start(program: Any, *_: Any) -> None:
+    if Path(os.fsdecode(program)).name in PROGRAMS:
+        _refused.append(f"starts {os.fsdecode(program)}")
+        raise OSError(f"a pure test starts {os.fsdecode(program)}")
+
+
+_LAWS: Mapping[str, Callable[..., None]] = {
+    "socket.connect": _connect,
+    "socket.sendto": _connect,
+    "socket.getaddrinfo": _look_up,
+    "socket.gethostbyname": _look_up,
+    "subprocess.Popen": _start,
+}
+
+
+def _watch(event: str, arguments: tuple[Any, ...]) -> None:
+    if _watching and (law := _LAWS.get(event)):
+        law(*arguments)
+
+
+def pytest_configure() -> None:
+    sys.addaudithook(_watch)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Watches while a pure test and its fixtures run."""
+    global _watching
+    _refused.clear()
+    _watching = is_pure(item)
+    try:
+        return (yield)
+    finally:
+        _watching = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None]:
+    """Fails a test of which something was refused, also if it did not notice."""
+    yield
+    if _refused:
+        pytest.fail(f"a pure test {', '.join(_refused)}; take a fixture of kit.needs.NEEDS")

@@ -1,0 +1,111 @@
+"""Records are frozen structs. A repr leaves out secrets; a cache is no part of a record."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib
+import pickle
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+from msgspec.structs import force_setattr, replace
+
+from kafkaform.core.address import Address
+from kafkaform.core.schema import STRING, Type
+from kafkaform.core.secret import PartialRepr
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCES = sorted([*ROOT.glob("kafkaform/**/*.py"), *ROOT.glob("providers/**/*.py")])
+STANDARD = {"fleet/landed/topic_source.py"}
+"""Spark pickles this module by value, so that its workers need neither kafkaform nor msgspec."""
+CHANGING = {
+    *("ObjectBackend", "LocalBackend", "ObjectSink", "LocalSink", "Watch"),
+    *("Ledger", "Stop", "Unsent", "_Grounds", "Work", "_Work", "Run", "Scope", "Declarations"),
+    *("_Word", "_Line", "_Namer", "_Text", "_Open", "Block"),
+    *("TextScreen", "JsonScreen", "Completer", "Fate"),
+    *("Causes", "Done", "_Planned", "_Unseen", "_Bucket", "Mutations"),
+}
+"""Structs that change: work in hand, and the things that do it."""
+
+
+@cache
+def definitions(path: Path) -> tuple[ast.AST, ...]:
+    """Classes and imports of a module."""
+    kinds = ast.ClassDef | ast.Import | ast.ImportFrom
+    found = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return tuple(node for node in found if isinstance(node, kinds))
+
+
+def test_nouns_are_frozen() -> None:
+    """A struct can be changed only if it is listed here as work in hand."""
+    changing = {
+        node.name
+        for path in SOURCES
+        for node in definitions(path)
+        if isinstance(node, ast.ClassDef)
+        and "Struct" in map(ast.unparse, node.bases)
+        and "frozen=True" not in map(ast.unparse, node.keywords)
+    }
+    assert changing == CHANGING
+
+
+def test_no_dataclasses() -> None:
+    """No module makes dataclasses, which cost a millisecond each when a command starts."""
+    makers = {
+        path.relative_to(ROOT / "kafkaform").as_posix()
+        for path in SOURCES
+        for node in definitions(path)
+        if (isinstance(node, ast.ImportFrom) and node.module == "dataclasses")
+        or (isinstance(node, ast.Import) and "dataclasses" in {name.name for name in node.names})
+    }
+    assert makers == STANDARD
+
+
+def hiding() -> list[type[PartialRepr]]:
+    """Each class that names fields which its repr does not show."""
+    found = []
+    for path in SOURCES:
+        if "_unshown = " in path.read_text(encoding="utf-8"):
+            base = "kafkaform" if path.is_relative_to(ROOT / "kafkaform") else "providers"
+            parts = path.relative_to(ROOT / base).with_suffix("").parts
+            name = ".".join(("kafkaform", *parts) if base == "kafkaform" else parts)
+            members = vars(importlib.import_module(name)).values()
+            own = [each for each in members if getattr(each, "__module__", "") == name]
+            found += [each for each in own if "_unshown" in getattr(each, "__dict__", ())]
+    return found
+
+
+@pytest.mark.parametrize("cls", hiding(), ids=lambda cls: cls.__name__)
+def test_a_repr_leaves_out_what_is_not_shown(cls: type[PartialRepr]) -> None:
+    """No field that a class hides is in the repr that it inherits, nor in the one rich makes; each
+    name is one of its fields."""
+    assert cls._unshown <= set(cls.__struct_fields__)
+    made = cls(**{name: f"<{name}>" for name in cls.__struct_fields__})
+    for name in cls.__struct_fields__:
+        shown = name not in cls._unshown
+        assert (f"<{name}>" in repr(made)) == (f"{name}=" in repr(made)) == shown
+    assert {name for name, _ in made.__rich_repr__()} == set(cls.__struct_fields__) - cls._unshown
+
+
+class Kept(int):
+    """An object that nobody else holds."""
+
+
+@pytest.mark.parametrize(
+    ("plain", "slot"), [(Address("t", "n"), "_text"), (Type("list", STRING), "_hash")]
+)
+def test_what_is_kept_for_speed_is_no_field(plain: Address | Type, slot: str) -> None:
+    """It takes no part in comparing, copying and pickling, and goes with its object."""
+    kept = Kept(hash(plain))
+    count = sys.getrefcount(kept)
+    full = copy.copy(plain)
+    force_setattr(full, slot, kept)
+    assert full == plain and hash(full) == hash(plain) and repr(full) == repr(plain)
+    for twin in (copy.copy, copy.deepcopy, replace, lambda each: pickle.loads(pickle.dumps(each))):
+        other = twin(full)
+        assert other == plain and not isinstance(getattr(other, slot, None), Kept)
+    del full
+    assert sys.getrefcount(kept) == count
