@@ -85,7 +85,7 @@ def open_workspace(
     *,
     variables: Mapping[str, object] | Sequence[str | Path] = (),
     variable_files: Sequence[Path] = (),
-    environment: Mapping[str, str] = os.environ,
+    environment: Mapping[str, str] | None = None,
     state: str | None = None,
     untrusted: bool = False,
 ) -> Workspace:
@@ -94,11 +94,13 @@ def open_workspace(
     variables: input variables by name, as texts, numbers, bools, lists and maps of these; or as a
     command line has them, texts NAME=VALUE and files, the weakest first. variable_files: files of
     variables, weaker than `variables`. environment: where variables (KF_VAR_...), connections and
-    secrets come from. state: the place of state and log, if not what environment or configuration
-    name. untrusted: anybody may have written the folder; it can be planned, never applied.
+    secrets come from, the process's own unless given. state: the place of state and log, if not
+    what environment or configuration name. untrusted: anybody may have written the folder; it can
+    be planned, never applied.
 
     Raises ConfigurationError with every fault that was found, and UsageError.
     """
+    environment = os.environ if environment is None else environment
     given = state or environment.get(STATE_VARIABLE)
     if untrusted and not given:
         raise UsageError(
@@ -317,8 +319,9 @@ def new_run_id() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def find_actor(environment: Mapping[str, str] = os.environ) -> str:
+def find_actor(environment: Mapping[str, str] | None = None) -> str:
     """The user who runs this, as CI or the system names them."""
+    environment = os.environ if environment is None else environment
     for variable in _ACTORS:
         if environment.get(variable):
             return environment[variable]

@@ -68,7 +68,7 @@ class Inputs(PartialRepr, frozen=True):
         var_file: Sequence[Path] = (),
         *,
         untrusted: bool = False,
-        environment: Mapping[str, str] = os.environ,
+        environment: Mapping[str, str] | None = None,
     ) -> Inputs:
         """var: values by name, or texts and files in the order of the command line, as `InOrder`
         puts them. Raises UsageError for a file that cannot be read."""
@@ -81,7 +81,7 @@ class Inputs(PartialRepr, frozen=True):
                 for item in given
             ),
             untrusted,
-            environment,
+            os.environ if environment is None else environment,
         )
 
     @property

@@ -128,6 +128,14 @@ def test_the_signatures_shown_are_those_of_the_functions(name: str) -> None:
     assert shown == [*expected, *(["*", *only] if only else [])]
 
 
+def test_help_shows_no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No default of an argument is the environment, which `help` would print."""
+    monkeypatch.setenv("PASSWORD", SECRET)
+    for name in kafkaform.__all__:
+        if name.islower():
+            assert SECRET not in str(inspect.signature(getattr(kafkaform, name)))
+
+
 def test_every_name_is_there_and_no_other(tmp_path: Path) -> None:
     """Each exported name can be used, `dir` lists it, and a name that is none is an error."""
     for name in kafkaform.__all__:
