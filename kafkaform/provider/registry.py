@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from .. import __version__
 from ..core.diagnostics import suggest
 from ..core.errors import ConfigurationError
+from ..version import VERSION
 from .contract import Provider
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def list_entry_points() -> Iterable[EntryPoint]:
 
 def _offer_built_in(name: str) -> Offer:
     module = BUILT_IN[name]
-    package = f"kafkaform {__version__}"
+    package = f"kafkaform {VERSION}"
     return Offer(name, f"{module}:PROVIDER", partial(_import, module), package, "kafkaform")
 
 
