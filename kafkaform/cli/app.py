@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from ..core.errors import Ended, KafkaformError, exit_code
@@ -38,6 +38,13 @@ ANSWERS = frozenset(
     ("fleet", name) for name in ("query", "who-can", "permissions", "history", "status", "report")
 )
 """Commands that a query engine answers, which looks for no signals."""
+VERSION_LINES: Mapping[tuple[str, ...], bool] = {
+    ("version",): False,
+    ("--version",): False,
+    ("version", "-json"): True,
+    ("version", "--json"): True,
+}
+"""Command lines that are answered before the parser of command lines is loaded -> as JSON."""
 INTERRUPTED = frozenset(128 + number for number in SIGNALS)
 
 
@@ -76,6 +83,11 @@ def run(arguments: Sequence[str]) -> int:
 def _run_command(arguments: Sequence[str], console: Console) -> int:
     """Find and call the command; its exit code, whatever ends it."""
     try:
+        if tuple(arguments) in VERSION_LINES:
+            from .terminal.versions import show_version  # noqa: PLC0415  # one command needs it
+
+            show_version(json=VERSION_LINES[tuple(arguments)])
+            return 0
         command = find_quick_command(arguments)
         if command is not None:
             return command()

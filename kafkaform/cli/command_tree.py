@@ -22,7 +22,6 @@ from ..core.errors import UsageError
 from ..render.text import inline
 from ..workflow.configuration.places import enter
 from .commands import COMMANDS
-from .commands.version import version
 from .options.kafka_tools import OPERANDS, ROOT, command_instead, instead, meant
 from .options.terraform_flags import command_path, normalise
 from .options.variable_order import InOrder
@@ -86,7 +85,9 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        version()
+        from .terminal.versions import show_version  # noqa: PLC0415  # one flag needs it
+
+        show_version()
         raise typer.Exit
 
 

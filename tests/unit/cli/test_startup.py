@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kafkaform.version import VERSION
+
 CONFIGURATION = (
     'provider "kafka" {\n  bootstrap_servers = ["localhost:9092"]\n}\n\n'
     'resource "kafka_topic" "a" {\n  name   = "a"\n'
@@ -48,6 +50,24 @@ def test_what_a_command_does_not_load(tmp_path: Path, command: str) -> None:
     loaded = set(done.stderr.splitlines())
     assert {"kafkaform.cli.app", "kafkaform.syntax.parse"} <= loaded
     assert sorted(loaded & (FOREIGN | SLOW)) == []
+
+
+@pytest.mark.parametrize("command", ["version", "--version", "version -json"])
+def test_the_version_loads_next_to_nothing(tmp_path: Path, command: str) -> None:
+    """No parser of command lines, no client, no language and no provider."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *command.split()],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert VERSION in done.stdout
+    loaded = set(done.stderr.splitlines())
+    own = {"kafkaform.apply.execute", "kafkaform.language", "kafkaform.plan", "kafkaform.state"}
+    own |= {"kafkaform.cli.command_tree", "kafkaform.syntax", "kafkaform_kafka"}
+    assert sorted(loaded & (FOREIGN | own)) == []
 
 
 def test_a_command_does_not_load_the_others(tmp_path: Path) -> None:
