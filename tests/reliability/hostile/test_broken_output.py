@@ -100,6 +100,7 @@ COMMANDS = (
 )
 
 
+@pytest.mark.slow("starts six processes for each command")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_with_every_output(folder: Path, command: str) -> None:
     """Each ends by itself with a code of ours. What it had to say and could not makes it fail:
