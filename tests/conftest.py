@@ -159,9 +159,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long files first; else as they were found, or in the random order that is asked for."""
+    """Markers, and the part that is asked for; long files first, or a random order."""
+    strict = pytest.mark.filterwarnings("error", *config.getini("filterwarnings"))
     for item in items:
         needs.mark(item)
+        if needs.is_pure(item):
+            item.add_marker(strict)
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.timeout(SPARK_SECONDS))
     quick.select(config, items)

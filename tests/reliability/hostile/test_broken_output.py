@@ -15,6 +15,7 @@ import pytest
 from .edited import CONFIGURATION
 
 SECONDS = 100
+pytestmark = pytest.mark.slow("starts processes for each command and each output")
 CLOSED, FULL, LEFT = ">&-", ">/dev/full", "reader left"
 SHELL = {
     "out closed": ">&-",
@@ -100,7 +101,6 @@ COMMANDS = (
 )
 
 
-@pytest.mark.slow("starts six processes for each command")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_with_every_output(folder: Path, command: str) -> None:
     """Each ends by itself with a code of ours. What it had to say and could not makes it fail:

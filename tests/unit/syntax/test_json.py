@@ -216,9 +216,9 @@ BOMBS = {
 def test_bomb_is_refused(name: str) -> None:
     """A hostile text ends with its diagnostic in seconds."""
     text, words = BOMBS[name]
-    started = time.monotonic()
+    started = time.process_time()
     faults = _faults(text)
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
     assert words in faults[0].summary
     assert faults[0].range is not None
     assert len(faults) <= limits.DIAGNOSTICS

@@ -186,7 +186,7 @@ def test_ten_thousand_topics_take_seconds() -> None:
     """A large cluster is written in seconds, whether or not its topics are alike."""
     alike = [topic(f"a{n}", 1 + n % 7) for n in range(2_500)]
     items = [*alike, *(topic(f"t{n}", **{"retention.ms": str(n)}) for n in range(7_500))]
-    began = time.perf_counter()
+    began = time.process_time()
     made = text(*items)
-    assert time.perf_counter() - began < 30
+    assert time.process_time() - began < 30
     assert made.count("import {") == 7_501
