@@ -1,3 +1,26 @@
-"""kafkaform: plan and apply for Apache Kafka."""
+"""kafkaform: plan and apply for Apache Kafka.
 
-__version__ = "0.1.0"
+Programs find its functions here, and what these take, give and raise (docs/library.md). They are
+loaded when one of them is first used: `import kafkaform` alone costs nothing.
+"""
+
+from . import version
+
+__version__ = version.VERSION
+
+TYPE_CHECKING = False  # as that of `typing`, which takes time to load
+if TYPE_CHECKING:
+    from .workflow.door import *  # noqa: F403  # it exports nothing else
+    from .workflow.door import __all__ as __all__
+else:
+
+    def __getattr__(name: str) -> object:
+        from .workflow import door  # noqa: PLC0415  # see above
+
+        if name != "__all__" and name not in door.__all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = found = getattr(door, name)
+        return found
+
+    def __dir__() -> list[str]:
+        return [*globals(), *__getattr__("__all__")]

@@ -118,6 +118,27 @@ def test_imports_follow_the_table(path: Path) -> None:
             assert home in may or any(f"{target}/".startswith(f"{one}/") for one in may), wrong
 
 
+def crosses(importer: tuple[str, ...], imported: tuple[str, ...]) -> bool:
+    """True where one provider imports another. Both as `own` names them."""
+    both = {importer[0], imported[0]} if importer and imported else set()
+    return len(both) == 2 and all(name.startswith("kafkaform_") for name in both)
+
+
+def test_providers_do_not_import_each_other() -> None:
+    """A provider can be installed, changed and removed without a look at any other: neither a
+    file nor the table of imports joins two of them."""
+    assert crosses(("kafkaform_connect", "session"), ("kafkaform_kafka", "connection", "tls"))
+    assert not crosses(("kafkaform_kafka", "session"), ("kafkaform_kafka", "wire", "client"))
+    assert not crosses(("fleet", "access"), ("kafkaform_kafka", "authority", "authorizer"))
+    for path in sources():
+        name = own(module_name(path))
+        for imported in imports(path):
+            assert not crosses(name or (), own(imported) or ()), f"{path}: {'.'.join(imported)}"
+    for folder, may in allowed_imports().items():
+        joined = [one for one in may if crosses((folder.split("/")[0],), (one.split("/")[0],))]
+        assert not joined, f"docs/architecture.md lets {folder} import {joined}"
+
+
 def test_the_tables_name_every_folder() -> None:
     """The table of imports has a row for each folder and no other; so has the picture for each
     package."""
@@ -206,6 +227,40 @@ def test_only_cli_and_render_print(path: Path) -> None:
     assert not {"pickle", "marshal", "shelve"} & {imported[0] for imported in imports(path)}
 
 
+TERMINAL = {
+    *("sys.stdout", "sys.stderr", "sys.stdin"),
+    *("sys.__stdout__", "sys.__stderr__", "sys.__stdin__"),
+    *("os.write", "signal.signal", "signal.set_wakeup_fd"),
+}
+"""What only a program that owns its terminal and its process may touch."""
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sources() if module_name(path)[1:2] != ("cli",)],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_only_cli_knows_how_things_are_drawn(path: Path) -> None:
+    """Nothing below `cli` imports a library of command lines or screens, wherever in a file."""
+    assert not {"typer", "click", "rich"} & {imported[0] for imported in imports(path)}
+
+
+@pytest.mark.parametrize(
+    "path", sorted((KAFKAFORM / "workflow").rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_operations_leave_terminal_and_signals_alone(path: Path) -> None:
+    """A workflow function prints nothing, asks nobody at a keyboard, and installs no handler: it
+    may run in a service or a notebook."""
+    for node in nodes(path):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id not in ("print", "input"), f"line {node.lineno}"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            used = f"{node.value.id}.{node.attr}"
+            assert used not in TERMINAL, f"{used} in line {node.lineno}"
+    hidden = {("sys", "stdout"), ("sys", "stderr"), ("sys", "stdin"), ("signal", "signal")}
+    assert not hidden & {imported[:2] for imported in imports(path)}
+
+
 def test_every_package_says_what_it_must_not_know() -> None:
     """Each package opens with what comes in, what goes out, and what it must not know."""
     for package in sorted(KAFKAFORM.iterdir()):
@@ -236,3 +291,13 @@ def test_no_registry_address_and_no_machine_path_in_the_repository() -> None:
         for host in hosts:
             assert host not in text, f"{path.relative_to(ROOT)} names {host}"
         assert str(ROOT) + "/" not in text, f"{path.relative_to(ROOT)} holds a machine's path"
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_only_the_parser_and_the_evaluation_know_of_passed_over_blocks(path: Path) -> None:
+    """A block that repeats an earlier one is a `Block` like any other, except to those who save
+    time by it."""
+    name = module_name(path)
+    if name[1:2] != ("syntax",) and name[1:3] != ("language", "evaluate"):
+        module = ("kafkaform", "syntax", "stamps")
+        assert module not in {imported[:3] for imported in imports(path)}

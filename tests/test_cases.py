@@ -28,7 +28,6 @@ import pytest
 from kafkaform.core.canonical import dumps
 from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.errors import ConfigurationError, KafkaformError, exit_code
-from kafkaform.core.progress import silent
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.codec import decode, encode
 from kafkaform.plan.model import Mode, Options, Plan
@@ -49,6 +48,7 @@ from kafkaform_kafka.kinds.user.resource_type import KIND as LOGINS
 from kafkaform_kafka.kinds.user.simulation import Credential
 from kafkaform_kafka.memory import MemoryProvider, SimulatedClock, SimulatedCluster, Topic, refused
 from kafkaform_kafka.protocol.config_values import config_map
+from kafkaform_kafka.words import WORDS as KAFKA
 
 from .kit.simulated.memory_store import Fate, MemoryBackend, MemorySink
 
@@ -197,16 +197,17 @@ def workspace_of(folder: Path) -> Workspace:
 
 
 def plan_of(space: Workspace, folder: Path) -> Plan:
-    return planning.read_only_plan(space, flags_of(folder).options, silent)
+    return planning.plan_changes(space, flags_of(folder).options)
 
 
 def pictures(plan: Plan) -> dict[str, str]:
     """The plan for programs, terminals and reviewers, without what differs by version."""
+    words = dict.fromkeys(plan.instances, KAFKA)
     data = json.loads(dumps(to_json(plan))) | {"kafkaform_version": "VERSION"}
     return {
         "plan.json": json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False) + "\n",
-        "plan.txt": human(plan),
-        "plan.md": markdown(plan, command=planning.apply_command(plan)),
+        "plan.txt": human(plan, words=words),
+        "plan.md": markdown(plan, words=words, command=planning.apply_command(plan)),
     }
 
 

@@ -30,7 +30,7 @@ from .again import Again
 from .freshness import refuse_if_stale
 from .ledger import Ledger, bookkeeping
 from .obligations import follow_up
-from .preflight import THROTTLE_PATIENCE, dry_run, narrowed
+from .preflight import QUOTA_PATIENCE, dry_run, narrowed
 from .report import GOOD, Report, Result, Work
 from .settle import in_vain, patience, settle
 from .stop import Stop
@@ -197,8 +197,8 @@ def _hindrance(
 
 
 def _silence(instance: str, results: Iterable[Result]) -> str | None:
-    """Why nothing more is sent to a cluster of which nobody can tell what became of a request: it
-    most likely has no controller, and the next one would be waited for as long."""
+    """Why nothing more is sent to a system of which nobody can tell what became of a request: it
+    most likely has no leader, and the next one would be waited for as long."""
     lost = next((r for r in results if r.step.identity.instance == instance and in_vain(r)), None)
     if lost is None:
         return None
@@ -251,9 +251,9 @@ def _batch(
     pairs: Mapping[str, tuple[Change, Step]],
     results: dict[str, Result],
 ) -> None:
-    """Send one batch; again, later, only what the broker certainly did not do."""
+    """Send one batch; again, later, only what certainly was not done."""
     facts = run.sessions[batch.instance].facts
-    give_up = run.clock.monotonic() + THROTTLE_PATIENCE * patience(facts)
+    give_up = run.clock.monotonic() + QUOTA_PATIENCE * patience(facts)
     attempt = 1
     todo = batch.steps
     while todo:
@@ -262,7 +262,7 @@ def _batch(
         again = [r for r in sent if _may_repeat(r)]
         wait = max([0.1, *(r.outcome.fault.retry_after for r in again if r.outcome.fault)])
         if not again or run.clock.monotonic() + wait > give_up:
-            break  # also where the broker asks to wait for longer than anybody would
+            break  # also where the system asks to wait for longer than anybody would
         run.stop.sleep(run.clock, wait)
         todo = tuple(result.step for result in again)
         attempt += 1

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 
 from ..audit.index import Index
 from ..core.change import Action, Change, Path
-from ..core.errors import OtherCluster, PlanRefused
+from ..core.errors import OtherSystem, PlanRefused
 from ..core.resource import Absent, Failed, FaultClass, Hidden, Identity, Observed, Reading
 from ..core.value import EMPTY
 from ..plan.approval import RULE, approval
@@ -46,32 +46,36 @@ def refuse_if_altered(plan: Plan, providers: Mapping[str, Provider]) -> None:
 
 
 def refuse_if_foreign(plan: Plan, state: State, sessions: Mapping[str, Session]) -> None:
-    """The plan belongs to this state and these clusters.
+    """The plan belongs to this state and these systems.
 
-    Raises PlanRefused: another lineage or scope id than the state or the cluster has.
+    Raises PlanRefused: another lineage or scope id than the state or the system has.
     """
     if plan.lineage != state.lineage:
         raise PlanRefused("the plan was made for another state", AGAIN)
     for instance, planned in plan.instances.items():
         if instance not in sessions:
             raise PlanRefused(f'provider instance "{instance}" is not configured here', AGAIN)
-        refuse_other_cluster(plan, instance, sessions[instance])
+        refuse_other_system(plan, instance, sessions[instance])
         scope = planned.facts.scope_id
         recorded = state.providers.get(instance, scope)
         if recorded != scope:
+            words = sessions[instance].words
             raise PlanRefused(
-                f'"{instance}" is cluster {scope}, this state belongs to cluster {recorded}',
-                "Check bootstrap_servers and the folder.",
+                f'"{instance}" is {words.system} {scope}, this state belongs to {words.system} '
+                f"{recorded}",
+                f"{words.check_address[:-1]} and the folder.",
             )
 
 
-def refuse_other_cluster(plan: Plan, instance: str, session: Session) -> None:
-    """Raises OtherCluster if the instance answers as another one than it did for this plan."""
+def refuse_other_system(plan: Plan, instance: str, session: Session) -> None:
+    """Raises OtherSystem if the instance answers as another one than it did for this plan."""
     scope, planned = session.facts.scope_id, plan.instances[instance].facts.scope_id
     if scope != planned:
-        raise OtherCluster(
-            f'"{instance}" is cluster {scope}, the plan was made for cluster {planned}',
-            "Check bootstrap_servers.",
+        words = session.words
+        raise OtherSystem(
+            f'"{instance}" is {words.system} {scope}, the plan was made for {words.system} '
+            f"{planned}",
+            words.check_address,
         )
 
 
@@ -106,7 +110,7 @@ def refuse_unproven_removals(
     written: Written,
 ) -> None:
     """What is taken away must be ours: a deletion, a release, and an update that removes a path
-    need a row whose origin in this log made, adopted or imported that very object in the cluster
+    need a row whose origin in this log made, adopted or imported that very object in the system
     that answers, and has not ended. Of an object that others share (`ResourceType.left`), a
     deletion or release removes only paths that this log shows as ours too.
 
@@ -173,7 +177,7 @@ def refuse_if_stale(
 
 
 def _refuse_unread(readings: Iterable[tuple[Change, Reading | None]], again: Again) -> None:
-    """Raises PlanRefused with each cause once: a dead broker fails all reads alike."""
+    """Raises PlanRefused with each cause once: a dead node fails all reads alike."""
     causes: dict[str, list[Change]] = {}
     advice: dict[str, str] = {}
     for change, reading in readings:

@@ -27,7 +27,7 @@ from ..audit.journal import Journal
 from ..core.change import Action, Change, Evidence, Repeat, Request, Step
 from ..core.errors import StorageError
 from ..core.head import Head
-from ..core.resource import MOVE, THROTTLE, Identity
+from ..core.resource import SETTING, TASK, Identity
 from ..core.value import EMPTY, FrozenMap
 from ..plan.model import Plan
 from ..state.backend import Backend
@@ -110,7 +110,7 @@ class Ledger(Struct):
     def _owed_first(self, plan: Plan, results: Sequence[Result]) -> list[tuple[Kind, FrozenMap]]:
         owed = self.owed
         return [
-            (Kind.OBLIGATION, obligation_body(self._subject(plan, r), ticket, THROTTLE))
+            (Kind.OBLIGATION, obligation_body(self._subject(plan, r), ticket, SETTING))
             for r in results
             if (ticket := r.step.owes) is not None
             and (r.step.identity.instance, ticket) not in owed
@@ -120,7 +120,7 @@ class Ledger(Struct):
         """The obligations of what these steps started, but of work that is owed already."""
         owed = self.owed
         return [
-            (Kind.OBLIGATION, obligation_body(self._subject(plan, r), r.outcome.ticket, MOVE))
+            (Kind.OBLIGATION, obligation_body(self._subject(plan, r), r.outcome.ticket, TASK))
             for r in results
             if r.outcome.ticket is not None and r.work not in owed
         ]

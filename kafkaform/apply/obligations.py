@@ -1,9 +1,9 @@
 """Long work: a step starts it, no run waits for it, and every later run asks how it stands.
 
-A started move is an obligation from the record that opens it to the one that discharges it
-(architecture §4.7). Nothing here waits for a move or stops one; a step with another target does.
-A throttle is owed from before it is set. It is removed once its move has ended, by a run whose
-approved plan says so, and only if the log shows the approved step that set it.
+A started task is an obligation from the record that opens it to the one that discharges it
+(architecture §4.7). Nothing here waits for a task or stops one; a step with another target does.
+A setting for the time of a task is owed from before it is set. It is removed once its task has
+ended, by a run whose approved plan says so, and only if the log shows the step that set it.
 """
 
 from __future__ import annotations
@@ -14,45 +14,44 @@ from msgspec.structs import replace
 
 from ..audit.event import Record
 from ..core.change import Outcome, OutcomeStatus
-from ..core.resource import MOVE, THROTTLE
+from ..core.resource import SETTING
 from ..plan.model import Plan
 from ..provider.contract import Session
 from .ledger import Ledger
 from .report import Result, Work, WorkKey, work_key
 from .stop import Stop
 
-_WHAT = {MOVE: "move of its replicas", THROTTLE: "throttle of its move"}
 _STANDS = {
     OutcomeStatus.APPLIED: "has ended",
     OutcomeStatus.STARTED: "still runs",
     OutcomeStatus.FAILED: "ended short of its target",
     OutcomeStatus.UNKNOWN: "could not be asked about",
 }
-_THROTTLE_STANDS = {
+_SETTING_STANDS = {
     OutcomeStatus.APPLIED: "is removed",
-    OutcomeStatus.STARTED: "stays until the move has ended",
+    OutcomeStatus.STARTED: "stays until the {task} has ended",
     OutcomeStatus.FAILED: "was not removed",
     OutcomeStatus.UNKNOWN: "could not be removed yet",
 }
-_DUE = "is still set, and its move has ended: a plan lists its removal"
+_DUE = "is still set, and its {task} has ended: a plan lists its removal"
 
 
 def ask(obligations: Iterable[Record], sessions: Mapping[str, Session]) -> tuple[Work, ...]:
-    """How the work of these obligations stands, as far as a session reaches its cluster. Changes
-    nothing. Raises OtherCluster."""
+    """How the work of these obligations stands, as far as a session reaches its system. Changes
+    nothing. Raises OtherSystem."""
     asked = [o for o in obligations if _reaches(o, sessions)]
-    moves = _tickets(o for o in asked if o.body["what"] != THROTTLE)
-    throttles = _tickets(o for o in asked if o.body["what"] == THROTTLE)
+    tasks = _tickets(o for o in asked if o.body["what"] != SETTING)
+    settings = _tickets(o for o in asked if o.body["what"] == SETTING)
     answers: dict[WorkKey, Outcome] = {
         (instance, outcome.step): outcome
-        for instance in dict.fromkeys((*moves, *throttles))
+        for instance in dict.fromkeys((*tasks, *settings))
         for outcome in sessions[instance].progress(
-            moves.get(instance, ()), throttles.get(instance, ())
+            tasks.get(instance, ()), settings.get(instance, ())
         )
     }
-    for instance in dict.fromkeys((*moves, *throttles)):
+    for instance in dict.fromkeys((*tasks, *settings)):
         sessions[instance].prove()
-    return tuple(_work(o, answers[work_key(o)]) for o in asked)
+    return tuple(_work(o, answers[work_key(o)], sessions) for o in asked)
 
 
 def _reaches(obligation: Record, sessions: Mapping[str, Session]) -> bool:
@@ -68,9 +67,9 @@ def _tickets(obligations: Iterable[Record]) -> dict[str, list[str]]:
     return tickets
 
 
-def _work(obligation: Record, answer: Outcome) -> Work:
-    due = obligation.body["what"] == THROTTLE and answer.status is OutcomeStatus.APPLIED
-    return Work(obligation, answer, due)
+def _work(obligation: Record, answer: Outcome, sessions: Mapping[str, Session]) -> Work:
+    due = obligation.body["what"] == SETTING and answer.status is OutcomeStatus.APPLIED
+    return Work(obligation, answer, due, sessions[obligation.body["instance"]].words)
 
 
 def follow_up(
@@ -80,7 +79,7 @@ def follow_up(
     sessions: Mapping[str, Session],
     stop: Stop,
 ) -> tuple[Work, ...]:
-    """Ask once, at the end of a run: a short move has ended by now, the others go on alone. Then
+    """Ask once, at the end of a run: a short task has ended by now, the others go on alone. Then
     remove what this plan may remove.
 
     What ended becomes the result of the step that started it, and how far the others are its
@@ -114,16 +113,17 @@ def _undone(
     asked: Sequence[Work], allowed: Collection[WorkKey], sessions: Mapping[str, Session]
 ) -> tuple[Work, ...]:
     """The work, after what is due and allowed was removed."""
-    throttles = [work.obligation for work in asked if work.obligation.body["what"] == THROTTLE]
+    settings = [work.obligation for work in asked if work.obligation.body["what"] == SETTING]
     going = [work.obligation for work in asked if work.due and work.key in allowed]
-    staying = _tickets(o for o in throttles if o not in going)
+    staying = _tickets(o for o in settings if o not in going)
     ends = {
         (instance, outcome.step): outcome
         for instance, mine in _tickets(going).items()
         for outcome in sessions[instance].undo(mine, staying.get(instance, ()))
     }
     return tuple(
-        Work(work.obligation, ends[work.key]) if work.key in ends else work for work in asked
+        replace(work, outcome=ends[work.key], due=False) if work.key in ends else work
+        for work in asked
     )
 
 
@@ -136,14 +136,12 @@ def _as_ended(started: Outcome, end: Outcome | None) -> Outcome:
 
 def told(work: Work) -> str:
     """One sentence for people."""
-    body, fault = work.obligation.body, work.outcome.fault
+    body, fault, words = work.obligation.body, work.outcome.fault, work.words
     why = f": {fault.message} ({fault.code})" if fault else ""
     far = f": {work.outcome.note}" if work.outcome.note else ""
-    throttle = body["what"] == THROTTLE
-    stands = (_THROTTLE_STANDS if throttle else _STANDS)[work.outcome.status]
-    if work.due:
-        stands = _DUE
-    return (
-        f"{body['address']}: the {_WHAT[body['what']]} that run {work.obligation.run} "
-        f"{'set' if throttle else 'started'} {stands}{far}{why}."
-    )
+    if body["what"] == SETTING:
+        what, begun, stands = f"{words.setting} of its {words.task}", "set", _SETTING_STANDS
+    else:
+        what, begun, stands = words.task_on_it, "started", _STANDS
+    now = (_DUE if work.due else stands[work.outcome.status]).format(task=words.task)
+    return f"{body['address']}: the {what} that run {work.obligation.run} {begun} {now}{far}{why}."

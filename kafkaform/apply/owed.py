@@ -1,8 +1,8 @@
 """Which obligations of a log are worth their word: what an earlier run owes is undone only if the
 log shows the step that set it, in a recorded plan that was approved.
 
-A log is data that somebody else may have written to: a record that merely claims a throttle must
-not remove one that an operator has set.
+A log is data that somebody else may have written to: a record that merely claims a setting must
+not remove one that an operator has made.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from ..audit.event import Glance, Kind, Record
 from ..audit.index import Seen, identity_of
 from ..core.change import Outcome, OutcomeStatus
 from ..core.errors import StorageError
-from ..core.resource import THROTTLE, Fault, FaultClass, Pending
+from ..core.resource import SETTING, Fault, FaultClass, Pending
 from ..plan.approval import RULE, approval, seal
 from ..plan.codec import recorded
 from ..plan.model import Plan, Removal
 from .report import Work
 
-DUE = "its move has ended: this apply removes it"
-LATER = "once its move has ended, this apply removes it"
+DUE = "its {task} has ended: this apply removes it"
+LATER = "once its {task} has ended, this apply removes it"
 NEVER_SENT = "it was never set; the next apply records that"
 UNFOUNDED = "no approved plan in this log has set it, so it is left alone"
 
@@ -48,28 +48,26 @@ class _Grounds(Struct):
 def find_owed(records: Iterable[Seen], obligations: Sequence[Record]) -> Owed:
     """Sort the open obligations of a log. records: all of it, trusted, in order.
 
-    To be asked about, a move needs no ground: nothing is sent for it.
+    To be asked about, a task needs no ground: nothing is sent for it.
     """
-    throttles = find_throttles(obligations)
-    if not throttles:
+    settings = find_settings(obligations)
+    if not settings:
         return Owed(tuple(obligations))
-    runs = {obligation.run: _Grounds() for obligation in throttles}
+    runs = {obligation.run: _Grounds() for obligation in settings}
     for record in records:
         if record.run in runs:
             _collect(runs[record.run], record)
-    never_sent = [o for o in throttles if not _intents(o, runs[o.run])]
+    never_sent = [o for o in settings if not _intents(o, runs[o.run])]
     plans = {run: _approved_plan(grounds) for run, grounds in runs.items()}
     unfounded = [
-        o
-        for o in throttles
-        if o not in never_sent and not _is_founded(o, runs[o.run], plans[o.run])
+        o for o in settings if o not in never_sent and not _is_founded(o, runs[o.run], plans[o.run])
     ]
     left = tuple(o for o in obligations if o not in never_sent and o not in unfounded)
     return Owed(left, tuple(never_sent), tuple(unfounded))
 
 
-def find_throttles(obligations: Iterable[Record]) -> tuple[Record, ...]:
-    return tuple(o for o in obligations if o.body["what"] == THROTTLE)
+def find_settings(obligations: Iterable[Record]) -> tuple[Record, ...]:
+    return tuple(o for o in obligations if o.body["what"] == SETTING)
 
 
 def _collect(grounds: _Grounds, record: Seen) -> None:
@@ -129,10 +127,10 @@ def give_up(obligations: Iterable[Record]) -> tuple[Work, ...]:
 
 
 def with_removals(plan: Plan, owed: Owed, asked: Iterable[Work]) -> Plan:
-    """The plan, with what earlier runs owe: throttles whose move has ended, and those of objects
-    that this plan changes, which may end a move.
+    """The plan, with what earlier runs owe: settings whose task has ended, and those of objects
+    that this plan changes, which may end a task.
 
-    asked: how the open throttles stand.
+    asked: how the open settings stand.
     """
     touched = {change.identity for change in plan.effective}
     notes = {_key(o): UNFOUNDED for o in owed.unfounded}
@@ -142,7 +140,7 @@ def with_removals(plan: Plan, owed: Owed, asked: Iterable[Work]) -> Plan:
         duty, identity = work.obligation, identity_of(work.obligation)
         if not (work.due or identity in touched):
             continue
-        notes[_key(duty)] = DUE if work.due else LATER
+        notes[_key(duty)] = (DUE if work.due else LATER).format(task=work.words.task)
         removals.append(Removal(identity, duty.body["address"], duty.run, duty.body["ticket"]))
     if not notes:
         return plan
@@ -165,4 +163,4 @@ def _key(obligation: Record) -> _Key:
 
 def _noted(item: Pending, notes: dict[_Key, str]) -> Pending:
     note = notes.get((item.identity, item.run, item.step))
-    return item if note is None or item.action != THROTTLE else replace(item, note=note)
+    return item if note is None or item.action != SETTING else replace(item, note=note)

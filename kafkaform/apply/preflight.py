@@ -1,9 +1,9 @@
 """The dry run. Pass 1 before anything is sent, pass 2 before each later wave.
 
-The broker validates what it can (`validate_only`); for the rest the provider reads again and
+The system validates what it can (`validate_only`); for the rest the provider reads again and
 checks rules and rights, and says so: a verdict carries its evidence.
 
-A dry run spends the cluster's quotas too. A step that the cluster asks to come back with later is
+A dry run spends the system's quotas too. A step that the system asks to come back with later is
 asked about again then, alone: the others have their verdicts.
 """
 
@@ -25,11 +25,11 @@ from ..plan.model import Plan, Wave
 from ..provider.contract import Session
 from .settle import patience
 
-THROTTLE_PATIENCE = 10
-"""How many times as long as for a lost answer a batch waits when the cluster asks it to."""
+QUOTA_PATIENCE = 10
+"""How many times as long as for a lost answer a batch waits when the system asks it to."""
 
 _LEAST = 0.5
-"""Seconds to wait at least: a cluster asks for just enough to let one more step through."""
+"""Seconds to wait at least: a system asks for just enough to let one more step through."""
 
 Wait = Callable[[float], None]
 """Sleeps for so many seconds, unless somebody wants to stop."""
@@ -112,8 +112,8 @@ def examine(steps: Iterable[Step], sessions: Mapping[str, Session]) -> dict[str,
 def _asked(
     batch: Batch, session: Session, report: Report, clock: Clock, wait: Wait
 ) -> dict[str, Verdict]:
-    """The verdicts on one batch, after as many rounds as the cluster's quotas make of it."""
-    give_up = clock.monotonic() + THROTTLE_PATIENCE * patience(session.facts)
+    """The verdicts on one batch, after as many rounds as the system's quotas make of it."""
+    give_up = clock.monotonic() + QUOTA_PATIENCE * patience(session.facts)
     verdicts: dict[str, Verdict] = {}
     todo = batch.steps
     while True:
@@ -123,12 +123,13 @@ def _asked(
         longest = max(_LEAST, *pauses.values())
         if not todo or clock.monotonic() + longest > give_up:
             return verdicts
-        report(Message(f"the cluster asks the dry run to wait {longest:.1f} s ({len(todo)} left)"))
+        asks = f"the {session.words.system} asks the dry run to wait"
+        report(Message(f"{asks} {longest:.1f} s ({len(todo)} left)"))
         wait(longest)
 
 
 def _pause(verdict: Verdict) -> float:
-    """Seconds that the cluster asks for; 0 if it has said yes or no."""
+    """Seconds that the system asks for; 0 if it has said yes or no."""
     fault = verdict.fault
     if fault is None or fault.kind is not FaultClass.NOT_APPLIED:
         return 0.0

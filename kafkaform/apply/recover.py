@@ -29,7 +29,7 @@ from ..plan.diff import flatten
 from ..plan.model import Plan
 from ..provider.contract import ResourceType, Session
 from ..state.model import State
-from .freshness import refuse_other_cluster
+from .freshness import refuse_other_system
 from .judge import HAPPENED, judge, untellable
 from .ledger import Ledger
 from .obligations import ask
@@ -72,7 +72,7 @@ class Recovered(Struct, frozen=True):
 
 def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
     """Close what can be closed. Raises StorageError if the log lacks the plan of an open run, and
-    OtherCluster if that run's cluster is not the one that answers: it knows nothing of the run."""
+    OtherSystem if that run's system is not the one that answers: it knows nothing of the run."""
     runs_open = sorted({of_run(record) for record in found.open_intents})
     plans = {run: plan_of(run, found) for run in runs_open}
     replayed = replay(found, ledger.state)
@@ -88,7 +88,7 @@ def recover(found: Index, ledger: Ledger, world: World) -> Recovered:
             if instance not in world.sessions:
                 still_open.extend(result for _, result in pairs)
                 continue
-            refuse_other_cluster(plan, instance, world.sessions[instance])
+            refuse_other_system(plan, instance, world.sessions[instance])
             settled = _settled(pairs, world.sessions[instance], world, ledger.state)
             done = [result for result in settled if result.outcome.status is not UNKNOWN]
             ledger.close(plan, done, run)

@@ -14,10 +14,11 @@ from ..core.errors import (
     Interrupted,
     KafkaformError,
     Locked,
-    OtherCluster,
+    OtherSystem,
     OutcomeUnknown,
 )
 from ..core.resource import FaultClass
+from ..core.words import NEUTRAL, Words, shared
 from .again import APPLY, Again
 from .judge import untellable
 from .verify import Invisible
@@ -45,12 +46,14 @@ class Result(Struct, frozen=True):
 
 class Work(Struct, frozen=True):
     """Long work by the record of its obligation, and how it stands now: applied, started (it
-    runs), failed, or unknown. due: a throttle whose move has ended, and that is still to be
-    removed."""
+    runs), failed, or unknown."""
 
     obligation: Record
     outcome: Outcome
     due: bool = False
+    """A setting that is still to be removed, because its task has ended."""
+    words: Words = NEUTRAL
+    """Those of the provider whose system was asked."""
 
     @property
     def ended(self) -> bool:
@@ -85,7 +88,7 @@ class Report(Struct, frozen=True):
     def error(self, again: Again = APPLY) -> KafkaformError | None:
         """What the command ends with, or None: interrupted, unknown, in part, refused. again: how
         the user goes on. A refusal after something was applied is a plan applied in part."""
-        if isinstance(self.stopped, (Interrupted, Locked, OtherCluster)):
+        if isinstance(self.stopped, (Interrupted, Locked, OtherSystem)):
             return self.stopped
         unknown = self.count(OutcomeStatus.UNKNOWN)
         if unknown:
@@ -104,8 +107,9 @@ class Report(Struct, frozen=True):
     def _undone(self) -> str:
         counts = Counter(_name_end(result.outcome) for result in self.results)
         parts = [f"{_steps(counts[how])} {how}" for how in ENDS if counts[how]]
-        if any(work.outcome.status is OutcomeStatus.UNKNOWN for work in self.work):
-            parts.append("a throttle was not removed")
+        left = [w.words for w in self.work if w.outcome.status is OutcomeStatus.UNKNOWN]
+        if left:
+            parts.append(f"a {shared(left).setting} was not removed")
         return ", ".join(parts)
 
     def _resolving(self, again: Again) -> str:

@@ -2,7 +2,7 @@
 
 A lost answer leaves three possibilities: it happened, it will happen, it never will. Until nobody
 can still hold the request (plus a margin for clocks) since the intent, only the target seen
-at every live broker is an answer (one broker may show a past that looks like the target); after
+at every live node is an answer (one node may show a past that looks like the target); after
 it the pre-image is one too, if all of them show it. A move to the target that runs is the target
 seen, and has started. What only writes hidden data cannot be read back: it stays unknown, without
 waiting.
@@ -35,11 +35,10 @@ def in_vain(result: Result) -> bool:
 
 
 def patience(facts: Facts) -> float:
-    """Seconds after an intent from when on its pre-image proves that it did not happen. First a
-    broker may keep the request while it finds no controller, then the controller may, for as long
-    as the request allows."""
-    held = (facts.values.get(name) or 0 for name in ("request_timeout", "operation_timeout"))
-    return sum(float(seconds) for seconds in held) + MARGIN_SECONDS
+    """How long after the intent, in seconds, an unchanged object proves that the request was not
+    executed: a node may keep the request before it hands it on, and the node that executes it may
+    take as long as the request allows."""
+    return facts.request_timeout + facts.operation_timeout + MARGIN_SECONDS
 
 
 def settle(
@@ -52,7 +51,7 @@ def settle(
 ) -> tuple[Result, ...]:
     """The results with their true outcomes, as far as reading can tell by `deadline`
     (monotonic seconds). What cannot be read then stays unknown. report: gets what is waited
-    for. Raises OtherCluster."""
+    for. Raises OtherSystem."""
     settled: dict[str, Outcome] = {}
     left = list(results)
     quiet: set[str] = set()
@@ -73,7 +72,7 @@ def settle(
         settled.update(found)
         left = [r for r in left if r.step.id not in settled]
         if left and not final and mute - quiet:
-            say_silent(report, mute - quiet, deadline - clock.monotonic())
+            say_silent(report, mute - quiet, deadline - clock.monotonic(), session.words.node)
             quiet |= mute
         if left:
             clock.sleep(POLL_SECONDS)
@@ -85,7 +84,7 @@ def settle(
 def _everywhere(
     session: Session, ids: Sequence[Identity]
 ) -> tuple[dict[Identity, list[Reading]], set[str]]:
-    """What each live broker says of each object, and those that tell nothing."""
+    """What each live node says of each object, and those that tell nothing."""
     answers: dict[Identity, list[Reading]] = {identity: [] for identity in ids}
     mute: set[str] = set()
     for node in session.live_nodes() or (None,):
@@ -114,7 +113,7 @@ def _decide(
     said = {judge(change, step, reading, kind, facts) for reading in readings}
     silent = Judgement.UNKNOWN in said
     if not any(isinstance(reading, Absent) for reading in readings):
-        # An absence must be seen at every broker; for the target one that answers will do.
+        # An absence must be seen at every node; for the target one that answers will do.
         said.discard(Judgement.UNKNOWN)
     if change.action is Action.DELETE and said == {Judgement.DONE}:
         return Outcome(step.id, OutcomeStatus.APPLIED)
@@ -123,8 +122,8 @@ def _decide(
     if not final:
         return None
     if silent:
-        # Without a majority of its controllers a cluster keeps what it cannot commit, and commits
-        # it once they are back. It counts nobody as dead meanwhile.
+        # Without a majority of the nodes that lead it a system keeps what it cannot commit, and
+        # commits it once they are back. It counts nobody as dead meanwhile.
         return Outcome(step.id, OutcomeStatus.UNKNOWN, fault=_untold(result, readings))
     if said == {Judgement.OTHER}:
         return Outcome(step.id, OutcomeStatus.FAILED, fault=_conflict(step.identity))

@@ -1,22 +1,20 @@
-"""Interrupts: the first signal finishes the batch in flight, the second stops waiting.
+"""Interrupts: the first ask finishes the batch in flight, the second stops waiting.
 
-Whatever happens, every intent is already durable, so the next run knows what to ask.
+Whatever happens, every intent is already durable, so the next run knows what to ask. Who asks is
+not decided here: the command line's signal handlers, or a program that uses the library.
 """
 
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 from msgspec import Struct
 
 from ..core.clock import Clock
 from ..core.errors import Interrupted
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SLICE_SECONDS = 0.2
 SECOND = "stopped at once, at the second signal"
 ADVICE = "Run the same command again: it recovers what was in flight and goes on."
@@ -24,12 +22,19 @@ ADVICE = "Run the same command again: it recovers what was in flight and goes on
 
 class Stop(Struct):
     """Whether somebody asked to stop. requested: the signal number of the first ask; heard: called
-    then, from a signal handler."""
+    then, from a signal handler; sending: the run has begun to send and looks here for asks."""
 
     requested: int | None = None
     heard: Callable[[], None] = lambda: None
+    sending: bool = False
     _at_once: int | None = None
     _writing: bool = False
+
+    def request(self) -> None:
+        """Finish the batch in flight and end the run; the next one goes on. Any thread may call
+        it, at any time, and again."""
+        if self.requested is None:
+            self.requested = signal.SIGTERM
 
     def ask(self, number: int) -> None:
         """First time: remember. Second time: raise Interrupted out of whatever waits."""
@@ -40,6 +45,15 @@ class Stop(Struct):
         self._at_once = number
         if not self._writing:
             raise Interrupted(SECOND, ADVICE, number)
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Requests leave inside."""
+        self.sending = True
+        try:
+            yield
+        finally:
+            self.sending = False
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -70,21 +84,3 @@ class Stop(Struct):
         while (left := deadline - clock.monotonic()) > 0:
             self.check()
             clock.sleep(min(left, SLICE_SECONDS))
-
-
-@contextmanager
-def listening(stop: Stop) -> Iterator[Stop]:
-    """Route SIGINT and SIGTERM to `stop` while inside; only the main thread can."""
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        stop.ask(number)
-
-    previous = {number: signal.signal(number, handler) for number in SIGNALS}
-    try:
-        yield stop
-    finally:
-        for number, old in previous.items():
-            signal.signal(number, old)

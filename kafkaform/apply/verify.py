@@ -1,8 +1,8 @@
-"""After the last write: ask every live broker until it shows what was applied.
+"""After the last write: ask every live node until it shows what was applied.
 
-Success means that the controller committed a change; brokers learn of it a little later. What
+Success means that a change is committed; other nodes learn of it a little later. What
 is not visible at the deadline is reported as applied but not yet visible, never as failed. A
-broker that does not answer is waited for until the cluster has had the time to notice that it is
+node that does not answer is waited for until the system has had the time to notice that it is
 dead; one that is not live any more need not show anything.
 """
 
@@ -16,6 +16,7 @@ from ..core.change import Action, Change
 from ..core.clock import Clock
 from ..core.progress import Progress, Report
 from ..core.resource import Absent, Facts, Failed, Identity, Observed, Reading
+from ..core.words import NEUTRAL
 from ..plan.diff import flatten
 from ..plan.lifecycle import made_by
 from ..plan.observe import claimed
@@ -26,18 +27,20 @@ from .waiting import say_silent
 
 POLL_SECONDS = 0.2
 SILENT_SECONDS = 15.0
-"""How long to wait for those that do not answer, all together. Kafka counts a broker that it hears
-nothing of as dead after 9 s (`broker.session.timeout.ms`), and needs some more to elect another
-controller if it was that one."""
+"""How long to wait for those that do not answer, all together. A system needs some seconds to count
+a node as dead (Kafka's `broker.session.timeout.ms` is 9 s), and more to have another one take over
+what it led."""
 WRITES = (Action.CREATE, Action.UPDATE, Action.DELETE)
 
 
 class Invisible(Struct, frozen=True):
-    """Applied, but this broker did not show it at the deadline. why: it could not be asked."""
+    """Applied, but this node did not show it at the deadline. why: it could not be asked; noun:
+    what a node is called."""
 
     address: str
     node: str
     why: str = ""
+    noun: str = NEUTRAL.node
 
 
 class _Asker(Struct, frozen=True):
@@ -48,7 +51,7 @@ class _Asker(Struct, frozen=True):
     incarnations: Mapping[Identity, str]
 
     def look(self, node: str, changes: Sequence[Change]) -> dict[Identity, str]:
-        """The objects that this broker does not show yet, and why that could not be asked."""
+        """The objects that this node does not show yet, and why that could not be asked."""
         readings = self.session.read([c.identity for c in changes], at=node)
         return {
             c.identity: _why(readings[c.identity])
@@ -72,10 +75,10 @@ def verify(
     stop: Stop,
     report: Report,
 ) -> tuple[Invisible, ...]:
-    """What is not visible yet, over all live brokers, when the operation timeout has passed.
+    """What is not visible yet, over all live nodes, when the operation timeout has passed.
 
     changes: those that were applied whole; incarnations: of the objects that were created.
-    Raises OtherCluster.
+    Raises OtherSystem.
     """
     late: list[Invisible] = []
     for instance, session in sessions.items():
@@ -90,14 +93,15 @@ def verify(
 def _wait(
     changes: Sequence[Change], asker: _Asker, clock: Clock, stop: Stop, report: Report
 ) -> list[Invisible]:
-    """Ask all live brokers in turn until each shows everything or time is up."""
+    """Ask all live nodes in turn until each shows everything or time is up."""
     session, nodes = asker.session, tuple(asker.session.live_nodes())
-    timeout = float(session.facts.values.get("operation_timeout", 30))
+    noun = session.words.node
+    timeout = session.facts.operation_timeout
     deadline = clock.monotonic() + timeout
     patience, give_up = min(timeout, SILENT_SECONDS), deadline
     left: dict[str, Mapping[Identity, str]] = {n: {c.identity: "" for c in changes} for n in nodes}
     silent: set[str] = set()
-    _show(report, nodes, left, len(changes))
+    _show(report, noun, nodes, left, len(changes))
     while left:
         for node, missing in left.items():
             left[node] = asker.look(node, [c for c in changes if c.identity in missing])
@@ -107,15 +111,15 @@ def _wait(
         if new := quiet & left.keys() - silent:
             give_up = give_up if silent else min(deadline, clock.monotonic() + patience)
             silent |= new
-            say_silent(report, new, give_up - clock.monotonic())
-        _show(report, nodes, left, len(changes))
+            say_silent(report, new, give_up - clock.monotonic(), noun)
+        _show(report, noun, nodes, left, len(changes))
         until = give_up if left.keys() <= quiet else deadline
         if not left or clock.monotonic() >= until:
             break
         stop.sleep(clock, POLL_SECONDS)
-    _show(report, nodes, left, len(changes), finished=True)
+    _show(report, noun, nodes, left, len(changes), finished=True)
     return [
-        Invisible(change.address, node, left[node][change.identity])
+        Invisible(change.address, node, left[node][change.identity], noun)
         for node in left
         for change in changes
         if change.identity in left[node]
@@ -124,6 +128,7 @@ def _wait(
 
 def _show(
     report: Report,
+    noun: str,
     nodes: Collection[str],
     left: Collection[str],
     objects: int,
@@ -132,7 +137,7 @@ def _show(
 ) -> None:
     label = f"Verifying {objects:,} object" + ("" if objects == 1 else "s")
     done = len(nodes) - len(left)
-    report(Progress("verify", label, done, len(nodes), "brokers", finished=finished))
+    report(Progress("verify", label, done, len(nodes), f"{noun}s", finished=finished))
 
 
 def _why(reading: Reading) -> str:

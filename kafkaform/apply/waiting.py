@@ -7,10 +7,11 @@ from collections.abc import Collection
 from ..core.progress import Message, Report
 
 
-def say_silent(report: Report, nodes: Collection[str], seconds: float) -> None:
-    """Say that these brokers do not answer, and how long they are waited for at most."""
+def say_silent(report: Report, nodes: Collection[str], seconds: float, noun: str) -> None:
+    """Say that these nodes do not answer, and how long they are waited for at most. noun: what
+    their users call one."""
     many = len(nodes) > 1
-    which = f"broker{'s' if many else ''} {', '.join(sorted(nodes))}"
+    which = f"{noun}{'s' if many else ''} {', '.join(sorted(nodes))}"
     silent = f"{which}, which {'do' if many else 'does'} not answer"
     report(Message(f"Waiting up to {max(1.0, seconds):.0f} s for {silent}"))
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..core.address import names_object
 from ..core.change import Action, OutcomeStatus, Repeat
-from ..core.resource import MOVE, THROTTLE
+from ..core.resource import SETTING, TASK
 
 
 class BadRecord(ValueError):
@@ -208,7 +208,7 @@ _DUTY: Rules = {
     "scope_id": _TEXT,
     "address": _TEXT,
     "ticket": _NAME,
-    "what": _one_of(MOVE, THROTTLE),
+    "what": _one_of(TASK, SETTING),
 }
 _VALIDATED: Rules = {"step": _TEXT, "evidence": _TEXT, "error": _ERROR_RULE}
 _LATE: Rules = {"address": _TEXT, "node": _TEXT}

@@ -235,7 +235,7 @@ def validate_body(approval: str, verdicts: Iterable[Verdict]) -> FrozenMap:
 
 
 def verify_body(approval: str, checked: int, invisible: Iterable[tuple[str, str]]) -> FrozenMap:
-    """The last look. checked: objects; invisible: (address, broker) not seen at the deadline."""
+    """The last look. checked: objects; invisible: (address, node) not seen at the deadline."""
     late = [{"address": address, "node": node} for address, node in invisible]
     return _body(approval=approval, checked=checked, invisible=late)
 
@@ -318,8 +318,8 @@ def fork_body(kept: Torn, records: int) -> FrozenMap:
 
 
 def obligation_body(subject: Subject, ticket: str, what: str) -> FrozenMap:
-    """Work that outlives the run. ticket: the provider's name for it; what: `move` or
-    `throttle`."""
+    """Work that outlives the run. ticket: the provider's name for it; what: TASK or
+    SETTING."""
     return _object(subject).with_items({"ticket": ticket, "what": what})
 
 
@@ -381,7 +381,7 @@ def _shown(attributes: FrozenMap, paths: Iterable[PathChange]) -> FrozenMap:
 
 
 def _error(fault: Fault | None) -> FrozenMap | None:
-    """A fault as it is recorded. Its message is foreign: a broker may repeat what it was sent. It
+    """A fault as it is recorded. Its message is foreign: a server may repeat what it was sent. It
     is cleaned before the record is hashed, because a record that cannot be written after a send
     would leave an intent without its outcome."""
     if fault is None:

@@ -56,7 +56,7 @@ class Index(Struct, frozen=True):
 
     open_intents: without a terminal outcome, in log order; obligations: not discharged; runs:
     by run id; origins: seq of each record that proves that an object is ours today -> which;
-    scopes: provider instance -> the cluster that its last applied step was sent to; unsaved:
+    scopes: provider instance -> the system that its last applied step was sent to; unsaved:
     applied and started records, and edits, whose effect the state may lack (after the head that
     it keeps), in log order; vague: how many edits of the state do not say what became of it, as
     those of earlier versions, so that they cannot be done again from the log.

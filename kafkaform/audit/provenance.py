@@ -1,7 +1,7 @@
 """What proves that an object is ours: the record that made, adopted or imported it, until another
 record ends that.
 
-An object of a cluster has one origin at most, the last one. It ends when the object is deleted,
+An object of a system has one origin at most, the last one. It ends when the object is deleted,
 forgotten or released, and when an edit takes its row out of the state. Whoever writes the number of
 an origin that ended into a row proves nothing by it: what has the name today is somebody else's.
 """
@@ -23,8 +23,8 @@ MOVED, PUSHED = "state mv", "state push"
 
 
 class Origin(Struct, frozen=True):
-    """Of which object a record proves that it is ours. incarnation: the topic id, None for kinds
-    without one; scope_id: the cluster that has it."""
+    """Of which object a record proves that it is ours. incarnation: its id, None for kinds
+    without one; scope_id: the system that has it."""
 
     identity: Identity
     incarnation: str | None
@@ -32,7 +32,7 @@ class Origin(Struct, frozen=True):
 
 
 class Origins:
-    """The origins that hold so far, while a log is read; and which cluster each provider instance
+    """The origins that hold so far, while a log is read; and which system each provider instance
     is in it."""
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """The way in: one command line in, one exit code out, never a traceback.
 
-Commands that editors and hooks run all day are called at once (`quick`); all others, and
-whatever else is typed, go through typer (`tree`), which takes longer to load than those take to
-run. Exit codes are those of `core.errors`.
+Commands that editors and hooks run all day are called at once (`quick`); all others go through
+typer (`command_tree`), which takes longer to load than those take to run. Exit codes are those of
+`core.errors`.
 """
 
 from __future__ import annotations
@@ -13,20 +13,19 @@ import sys
 from collections.abc import Sequence
 from itertools import pairwise
 
-from ..core.errors import KafkaformError, exit_code
-from ..workflow.outlet import Unwritable, fenced, unwritten
-from ..workflow.signals import (
+from ..core.errors import Ended, KafkaformError, exit_code
+from .crash_hooks import hold_standard_streams, no_core_dumps, tell_faults
+from .quick import find_quick_command
+from .terminal.console import Console
+from .terminal.outlet import Unwritable, fenced, unwritten
+from .terminal.signals import (
     NOTHING_CHANGED,
     SIGNALS,
-    Ended,
     end_on_signals,
+    find_end,
     leave,
-    within,
     work_in_child,
 )
-from .crash_hooks import hold_standard_streams, no_core_dumps, tell_faults
-from .quick import understood
-from .terminal.console import Console
 
 GARBAGE = 20_000
 """New objects before the collector looks for garbage; Python's own number is 700."""
@@ -64,34 +63,40 @@ def run(arguments: Sequence[str]) -> int:
     with fenced() as outlet:
         console = Console.standard(no_color=not {"--no-color", "-no-color"}.isdisjoint(arguments))
         try:
-            code = _ended(arguments, console)
+            code = _run_command(arguments, console)
             sys.stdout.flush()
         except Unwritable as fault:
-            return _unread(fault, console)
+            return _end_unread(fault, console)
         if outlet.out.lost is None:
             return code
         console.diagnostics((unwritten(outlet.out.lost, DONE),))
         return code or 1
 
 
-def _ended(arguments: Sequence[str], console: Console) -> int:
+def _run_command(arguments: Sequence[str], console: Console) -> int:
+    """Find and call the command; its exit code, whatever ends it."""
     try:
-        return _dispatched(arguments, console)
+        command = find_quick_command(arguments)
+        if command is not None:
+            return command()
+        from .command_tree import run_typed  # noqa: PLC0415  # typer is slow to load
+
+        return run_typed(arguments, console)
     except Ended as ended:
-        return _interrupted(ended, console)
+        return _end_interrupted(ended, console)
     except KafkaformError as error:
         console.diagnostics(error.diagnostics)
         return exit_code(error)
     except Exception as error:  # noqa: BLE001  # the last line of defence: a fault of ours
-        if (end := within(error)) is not None:
-            return _interrupted(end, console)
-        from .bug_report import explained
+        if (end := find_end(error)) is not None:
+            return _end_interrupted(end, console)
+        from .bug_report import explained  # noqa: PLC0415  # only a fault of ours needs it
 
         console.diagnostics((explained(error),))
         return 1
 
 
-def _unread(fault: Unwritable, console: Console) -> int:
+def _end_unread(fault: Unwritable, console: Console) -> int:
     """A command that ended because nobody takes its output. A reader that has seen enough is no
     error, and whoever waits for the exit code is told as the system would: by SIGPIPE."""
     if fault.reader_left:
@@ -100,15 +105,6 @@ def _unread(fault: Unwritable, console: Console) -> int:
     return 1
 
 
-def _interrupted(ended: Ended, console: Console) -> int:
+def _end_interrupted(ended: Ended, console: Console) -> int:
     console.note(f"\n{NOTHING_CHANGED}")
     return ended.exit_code
-
-
-def _dispatched(arguments: Sequence[str], console: Console) -> int:
-    command = understood(arguments)
-    if command is not None:
-        return command()
-    from .command_tree import typed
-
-    return typed(arguments, console)

@@ -14,9 +14,9 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-from .. import __version__
 from ..core.diagnostics import Diagnostic, Severity
 from ..core.redaction import clean
+from ..version import VERSION
 
 SAFE = (
     "This is a fault of kafkaform, not of your configuration. Nothing is lost: each request is "
@@ -38,12 +38,12 @@ def summary(kind: type[BaseException], trace: TracebackType | None) -> str:
     """What failed and where, without the words of the exception."""
     last = traceback.extract_tb(trace)[-1:]
     place = "".join(f" at {Path(frame.filename).name}, line {frame.lineno}" for frame in last)
-    return f"kafkaform {__version__} failed unexpectedly: {kind.__name__}{place}"
+    return f"kafkaform {VERSION} failed unexpectedly: {kind.__name__}{place}"
 
 
 def _details(error: Exception) -> str:
     """Write the trace to a new private file and say so; if that fails, say how to do without."""
-    about = f"kafkaform {__version__}, Python {platform.python_version()}, {platform.platform()}\n"
+    about = f"kafkaform {VERSION}, Python {platform.python_version()}, {platform.platform()}\n"
     text = clean(about + "".join(traceback.format_exception(error)))
     try:
         descriptor, name = tempfile.mkstemp(prefix="kafkaform-fault-", suffix=".txt")

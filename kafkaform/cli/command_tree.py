@@ -110,7 +110,7 @@ def root(
         ) from None
 
 
-def typed(arguments: Sequence[str], console: Console, kept: object = None) -> int:
+def run_typed(arguments: Sequence[str], console: Console, kept: object = None) -> int:
     """Run one command line; the exit code of a wrong one is 1. kept: what a shell hands to the
     commands that are typed in it."""
     command = commands()

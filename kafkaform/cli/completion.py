@@ -26,6 +26,7 @@ from ..core.errors import KafkaformError
 from ..core.value import FrozenMap
 from .command_tree import commands
 from .commands import COMMANDS
+from .commands.describe import described
 from .options.connection import Kept, Way
 from .options.kafka_tools import ALTERED, DEFAULT, NAME, REDUNDANT, TYPE
 from .terminal.console import Console
@@ -97,7 +98,7 @@ class Completer(Struct):
     def installed(self) -> Iterator[None]:
         """Inside, the tab key completes. Where there is no readline, it does not."""
         try:
-            import readline
+            import readline  # noqa: PLC0415  # not every Python has it
         except ImportError:  # a Python without it
             yield
             return
@@ -205,8 +206,6 @@ class Completer(Struct):
         return names
 
     def _ask(self, kind: str, wanted: Wanted) -> FrozenMap:
-        from .commands.describe import described
-
         way = Way(self.kept.flags, Console.standard(), self.kept)
         found: FrozenMap = described(self.kept.session(way.connection()), kind, wanted)
         return found

@@ -55,7 +55,7 @@ def _tell(
 ) -> None:
     if issubclass(kind, _QUIET) or sys.stderr is None:
         return
-    from .bug_report import summary
+    from .bug_report import summary  # noqa: PLC0415  # only a fault of ours needs it
 
     with suppress(OSError, ValueError):  # standard error is closed
         ended = not issubclass(kind, Exception)

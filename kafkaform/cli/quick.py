@@ -69,7 +69,7 @@ QUICK: Mapping[str, Quick] = {
 _FLAG = re.compile(r"--?(?P<name>[a-z][a-z-]+)(?:=(?P<text>.*))?", re.DOTALL)
 
 
-def understood(arguments: Sequence[str]) -> Callable[[], int] | None:
+def find_quick_command(arguments: Sequence[str]) -> Callable[[], int] | None:
     """The call that a command line means, or None if it is for typer."""
     command = QUICK.get(arguments[0]) if arguments else None
     values = _values(command, iter(arguments[1:])) if command else None

@@ -18,7 +18,8 @@ from msgspec import Struct
 from ..core.diagnostics import suggest
 from ..core.errors import KafkaformError, UsageError, exit_code
 from ..core.redaction import holds_secret
-from .command_tree import commands, typed
+from .bug_report import explained
+from .command_tree import commands, run_typed
 from .completion import LEAVE, OFFERED, Completer
 from .options.connection import Kept, Way, connects
 from .options.kafka_tools import command_instead
@@ -78,8 +79,6 @@ class Shell(Struct, frozen=True):
                 self.kept.close()  # a new connection may find what this one lost
             return exit_code(error) == 0
         except Exception as error:  # noqa: BLE001  # a fault of ours does not end the shell
-            from .bug_report import explained
-
             self.console.diagnostics((explained(error),))
             self.kept.close()
             return False
@@ -97,11 +96,11 @@ class Shell(Struct, frozen=True):
                 or suggest(words[0], (*OFFERED, "help", *LEAVE))
                 or "`help` lists the commands.",
             )
-        return typed(words, self.console, self.kept)
+        return run_typed(words, self.console, self.kept)
 
     def _help(self, words: Sequence[str]) -> int:
         if words:
-            return typed([*words, "--help"], self.console, self.kept)
+            return run_typed([*words, "--help"], self.console, self.kept)
         for name in OFFERED:
             text = commands().commands[name].get_short_help_str(80)
             self.console.out(f"{name:<10}{text}")
@@ -128,7 +127,7 @@ def _until_exit(lines: Iterable[str]) -> Iterable[str]:
 
 def remember(line: str) -> None:
     """Keep a line for the arrow keys, unless it may hold a secret."""
-    import readline
+    import readline  # noqa: PLC0415  # not every Python has it
 
     if line.strip() and not _SECRET.search(line) and not holds_secret(line):
         readline.add_history(line)

@@ -31,7 +31,7 @@ class _WithText:
 
 class Address(_WithText, Struct, frozen=True, order=True):
     """module: steps such as 'module.eu' or 'module.eu["a"]', outermost first; key: the
-    for_each key (str) or count index (int); child: the part a type expanded to, 'acl["…"]'.
+    for_each key (str) or count index (int); child: the part a type expanded to, 'part["…"]'.
     Type and name are empty where a module itself is named: `module.eu`."""
 
     type: str

@@ -17,7 +17,7 @@ BOOKKEEPING = ("owner", "labels")
 
 
 class Action(StrEnum):
-    """There is no replace: a topic is never deleted in order to change it."""
+    """There is no replace: an object is never deleted in order to change it."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -46,7 +46,7 @@ _SYMBOLS = {
 class Evidence(StrEnum):
     """What a dry run can prove of a step, strongest first."""
 
-    REMOTE = "remote"  # the broker validates the very request
+    REMOTE = "remote"  # the system validates the very request
     LOCAL = "local"  # rules, fresh reads and rights only
     NONE = "none"
 
@@ -71,10 +71,10 @@ class PathChange(Struct, frozen=True):
 
 class Request(Struct, frozen=True):
     """What steps must share to travel in one batch. name: the provider's API; part: 1 (creates,
-    updates, moves) or 2 (deletes); phase: order inside a part, low first; node: the broker that
-    must get it, None for any; gated: a step leaves only if all steps of this name in earlier
-    phases of its part are applied; ahead: the phase of part 1 in which a delete leaves where a
-    step of part 1 has its group, None to stay in part 2."""
+    updates, tasks) or 2 (deletes); phase: order inside a part among the requests of one provider,
+    low first; node: the node that must get it, None for any; gated: a step leaves only if all
+    steps of this name in earlier phases of its part are applied; ahead: the phase of part 1 in
+    which a delete leaves where a step of part 1 has its group, None to stay in part 2."""
 
     name: str
     part: int
@@ -95,7 +95,7 @@ class Step(Struct, frozen=True):
     of the change for create and delete); group: steps of one group travel in one batch where
     the caps allow; rank: order inside a batch, low first, and of groups by their lowest. Both
     follow from the change alone. owes: the ticket of what this step sets for the time of its
-    work and what must be undone afterwards (a throttle): on record before the request leaves.
+    task and what must be undone afterwards: on record before the request leaves.
     """
 
     id: str
@@ -220,7 +220,7 @@ class Change(Struct, frozen=True):
 
     @property
     def takes_away(self) -> bool:
-        """True if the cluster loses what nothing declares any more: a deletion, or a release that
+        """True if the system loses what nothing declares any more: a deletion, or a release that
         removes at least one path (architecture §4.3). What counts as a deletion is this."""
         if not self.effective:
             return False
@@ -245,7 +245,7 @@ class OutcomeStatus(StrEnum):
 
 
 class Outcome(Struct, frozen=True):
-    """One step's result. incarnation and attributes: what the broker said it made, if it did;
+    """One step's result. incarnation and attributes: what the system said it made, if it did;
     note: how far long work is, in words."""
 
     step: str

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Severity(StrEnum):
@@ -43,6 +44,17 @@ class Diagnostic(Struct, frozen=True):
     address: str | None = None
     context: tuple[str, ...] = ()
 
+    def rewrite(self, change: Callable[[str], str]) -> Diagnostic:
+        """The same with each of its texts in another form; places stay."""
+        return replace(
+            self,
+            summary=change(self.summary),
+            detail=change(self.detail),
+            advice=change(self.advice),
+            excerpt=None if self.excerpt is None else change(self.excerpt),
+            context=tuple(map(change, self.context)),
+        )
+
 
 Diagnostics = tuple[Diagnostic, ...]
 
@@ -53,7 +65,7 @@ def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """`Did you mean "x"?` for the nearest known word, whatever its case, or an empty string."""
-    import difflib  # only a misspelt word needs it
+    import difflib  # noqa: PLC0415  # only a misspelt word needs it
 
     folded = {item.casefold(): item for item in known}
     near = difflib.get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.6)

@@ -3,10 +3,10 @@
 KafkaformError                 1
 ├── UsageError                 1   a flag, an address, a file name
 ├── ConfigurationError         1   carries diagnostics
-├── ConnectError               1   broker unreachable, login refused
+├── ConnectError               1   system unreachable, login refused
 ├── DryRunRefused              1   nothing was sent
 ├── PlanRefused                4   stale, foreign or altered plan
-│   └── OtherCluster           4   another cluster answers than the session's
+│   └── OtherSystem           4   another system answers than the session's
 ├── AppliedInPart              5
 ├── OutcomeUnknown             6
 ├── Locked                     7
@@ -16,6 +16,9 @@ KafkaformError                 1
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 from .diagnostics import Diagnostic, Diagnostics, Severity
 
@@ -28,6 +31,8 @@ class KafkaformError(Exception):
         self.message = message
         self.advice = advice
         self._diagnostics = diagnostics
+        self.applied: Any = None
+        """What the run did before it ended so: an `Applied`, where something may have been sent."""
 
     @property
     def diagnostics(self) -> Diagnostics:
@@ -35,6 +40,12 @@ class KafkaformError(Exception):
         if self._diagnostics:
             return self._diagnostics
         return (Diagnostic(Severity.ERROR, self.message, advice=self.advice),)
+
+    def rewrite(self, change: Callable[[str], str]) -> None:
+        """Put each of its texts in another form, such as one without secrets."""
+        self.message, self.advice = change(self.message), change(self.advice)
+        self.args = (self.message,)
+        self._diagnostics = tuple(item.rewrite(change) for item in self._diagnostics)
 
 
 class UsageError(KafkaformError):
@@ -46,18 +57,18 @@ class ConfigurationError(KafkaformError):
 
 
 class ConnectError(KafkaformError):
-    """No broker answered, or the login was refused."""
+    """Nobody answered, or the login was refused."""
 
 
 class DryRunRefused(KafkaformError):
-    """The broker or a rule refused a step in the dry run; nothing was sent."""
+    """The system or a rule refused a step in the dry run; nothing was sent."""
 
 
 class PlanRefused(KafkaformError):
-    """The plan is stale, altered, or made for another cluster or state."""
+    """The plan is stale, altered, or made for another system or state."""
 
 
-class OtherCluster(PlanRefused):
+class OtherSystem(PlanRefused):
     """Whoever answers has another scope id than the session. It ends the run: nothing that the
     other one says is believed, and what is open stays open until the right one answers."""
 
@@ -90,6 +101,19 @@ class Interrupted(KafkaformError):
         self.signal_number = signal_number
 
 
+class Ended(BaseException):
+    """A signal ends the command while nothing is being sent; raised by its handler. Not an
+    Exception, so that nobody who handles errors takes it for one."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.number
+
+
 EXIT_CODES: dict[type[KafkaformError], int] = {
     KafkaformError: 1,
     UsageError: 1,
@@ -97,7 +121,7 @@ EXIT_CODES: dict[type[KafkaformError], int] = {
     ConnectError: 1,
     DryRunRefused: 1,
     PlanRefused: 4,
-    OtherCluster: 4,
+    OtherSystem: 4,
     AppliedInPart: 5,
     OutcomeUnknown: 6,
     Locked: 7,

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 class Progress(Struct, frozen=True):
     """task: stable id of one bar; label: what is going on; total: None = not known yet;
-    unit: "topics", "bytes", "steps"; done and finished move the bar; even: its parts take about
+    unit: "objects", "bytes", "steps"; done and finished move the bar; even: its parts take about
     as long as each other, so the pace so far tells how long the rest takes."""
 
     task: str
@@ -31,5 +31,5 @@ Event = Progress | Message
 Report = Callable[[Event], None]
 
 
-def silent(event: Event) -> None:
+def silent(event: object) -> None:
     """Reports to nobody."""

@@ -1,6 +1,6 @@
 """The second line of defence: what is written passes `clean`, which knows the secrets in use.
 
-The first is `Secret`, which shows nothing; so nothing should ever reach this. But a broker may
+The first is `Secret`, which shows nothing; so nothing should ever reach this. But a server may
 repeat a password in an error text, and a library may put one into an exception.
 """
 
@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
+
+from .diagnostics import Diagnostics
 
 MASK = "(secret)"
 SHORTEST = 6
@@ -39,7 +41,7 @@ class Known:
         with self._lock:
             if secret in self._secrets:
                 return
-            from .spellings import spellings  # what only a run with secrets has to load
+            from .spellings import spellings  # noqa: PLC0415  # only a run with secrets needs it
 
             self._secrets.add(secret)
             for form in spellings(secret):
@@ -107,14 +109,20 @@ _CURRENT: ContextVar[Known | None] = ContextVar("the secrets of this run", defau
 
 
 @contextmanager
-def watching() -> Iterator[Known]:
-    """Inside, every `Secret` that is made is known to `clean`."""
-    known = Known()
+def watching(known: Known | None = None) -> Iterator[Known]:
+    """Inside, every `Secret` that is made is known to `clean`. known: what to go on with."""
+    known = Known() if known is None else known
     token = _CURRENT.set(known)
     try:
         yield known
     finally:
         _CURRENT.reset(token)
+
+
+def watched() -> Known:
+    """The secrets that are watched here, or none yet."""
+    known = _CURRENT.get()
+    return Known() if known is None else known
 
 
 def remember(secret: str) -> None:
@@ -134,3 +142,8 @@ def holds_secret(text: str) -> bool:
     """Whether a secret that this run has in hand stands in the text."""
     known = _CURRENT.get()
     return known is not None and known.holds(text)
+
+
+def clean_diagnostics(diagnostics: Diagnostics) -> Diagnostics:
+    """The same without secrets. Before they are wrapped into lines, which tears words apart."""
+    return tuple(item.rewrite(clean) for item in diagnostics)

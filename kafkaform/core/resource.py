@@ -14,7 +14,7 @@ from .value import EMPTY, FrozenMap, Value
 
 class Identity(Struct, frozen=True, order=True):
     """One real object. instance: provider instance (`kafka` or `kafka.eu`); kind: resource type
-    (`kafka_topic`); key: the provider's text for its identity (a topic's name)."""
+    (`kafka_topic`); key: the provider's text for its identity, such as its name."""
 
     instance: str
     kind: str
@@ -22,6 +22,11 @@ class Identity(Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key} ({self.instance})"
+
+    @property
+    def provider(self) -> str:
+        """The name of the provider that its instance is of."""
+        return self.instance.partition(".")[0]
 
 
 # ── declared ────────────────────────────────────────────────────────────────────────────
@@ -126,8 +131,8 @@ class FaultClass(StrEnum):
 
 
 class Fault(Struct, frozen=True):
-    """code: the protocol's name (`INVALID_PARTITIONS`); where: broker and API; retry_after:
-    seconds that the broker asks to wait."""
+    """code: the protocol's name (`INVALID_REQUEST`); where: node and API; retry_after:
+    seconds that the system asks to wait."""
 
     code: str
     message: str
@@ -138,10 +143,10 @@ class Fault(Struct, frozen=True):
 
 
 class Observed(Struct, frozen=True):
-    """attributes: canonical, in the schema's shape, only what the object itself owns (a topic's
-    own overrides, not inherited values); fallbacks: path ("config.retention.ms") -> the value
+    """attributes: canonical, in the schema's shape, only what the object itself owns
+    (its overrides, not inherited values); fallbacks: path ("config.retention.ms") -> the value
     that takes effect if that path is removed; moving: the target attributes while a move runs;
-    details: shown, never compared; ticket: what `progress` and `cancel` call that move, the same
+    details: shown, never compared; ticket: what `progress` calls that move, the same
     as the outcome that started it; foreign: paths that others own unless they are declared."""
 
     identity: Identity
@@ -163,7 +168,7 @@ class Absent(Struct, frozen=True):
 
 
 class Hidden(Struct, frozen=True):
-    """We may not see whether it is there; right: what is missing (`Describe on Topic orders`)."""
+    """We may not see whether it is there; right: what is missing (`Describe on orders`)."""
 
     identity: Identity
     right: str
@@ -207,14 +212,31 @@ class Sweep(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """What a session knows of its cluster. scope_id: for Kafka the cluster id; nodes: live
-    brokers; principal: whom we act as, if it can be known; values: further facts, JSON-able,
-    shown and recorded in the plan (defaults, limits, versions, settings of the provider)."""
+    """What a session knows of its system.
+
+    A plan records the first four fields; the others hold for the session that told them.
+    """
 
     scope_id: str
+    """Which system answers: an id that no other one has."""
     nodes: tuple[str, ...] = ()
+    """The live nodes, if a system has several that can be asked one by one."""
     principal: str | None = None
+    """Whom we act as, if it can be known."""
     values: FrozenMap = EMPTY
+    """Further facts, JSON-able, for the provider alone: defaults, limits, versions, settings."""
+    operation_timeout: float = 30.0
+    """Seconds that the system may take for one request, and a write to become visible."""
+    request_timeout: float = 0.0
+    """Seconds for which a node keeps a request before it hands it on, beside the operation
+    timeout that the request carries."""
+    protect: bool = True
+    """New rows of the types that say so (`ResourceType.protect`) start protected."""
+
+    @property
+    def recorded(self) -> Facts:
+        """The facts as a plan keeps them."""
+        return Facts(self.scope_id, self.nodes, self.principal, self.values)
 
 
 class InstanceWorld(Struct, frozen=True):
@@ -231,18 +253,20 @@ World = Mapping[str, InstanceWorld]
 
 # ── pending ─────────────────────────────────────────────────────────────────────────────
 
-MOVE = "move"
-"""The action of long work that is pending."""
-THROTTLE = "throttle"
-"""The action of what a move was given for its time, and what must be removed after it."""
+TASK = "move"
+"""The action of long work that is pending. The word is the log's, whose format is older
+than the providers for which such work is called something else."""
+SETTING = "throttle"
+"""The action of what stands for the time of a task, and what must be removed after it. The word is
+the log's, as above."""
 
 
 class Pending(Struct, frozen=True):
     """An intent without a terminal outcome. target: the attributes it would have made;
     time: seconds since the epoch when the intent became durable.
 
-    Or long work that was not seen to end, or its throttle: action MOVE or THROTTLE, the ticket
-    as its step, no target; note: how far it is, in words."""
+    Or a task that was not seen to end, or what was set for its time: action TASK or SETTING, the
+    ticket as its step, no target; note: how far it is, in words."""
 
     identity: Identity
     run: str

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NoReturn, final
+from typing import Any, ClassVar, NoReturn, final
+
+from msgspec import Struct
 
 from .redaction import remember
 
@@ -35,7 +37,7 @@ class Secret:
         """In a time that does not tell how much of them agrees; equal to other secrets only."""
         if not isinstance(other, Secret):
             return NotImplemented
-        from hmac import compare_digest  # loads OpenSSL, for something that only tests do
+        from hmac import compare_digest  # noqa: PLC0415  # it loads OpenSSL, for something that only tests do
 
         ours, theirs = (s.__text.encode("utf-8", "surrogatepass") for s in (self, other))
         return compare_digest(ours, theirs)
@@ -49,3 +51,18 @@ class Secret:
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Pickle, copy and deepcopy come here."""
         raise TypeError("a secret cannot be copied or written")
+
+
+class PartialRepr(Struct, frozen=True):
+    """A Struct whose repr does not show the fields that `_unshown` names."""
+
+    _unshown: ClassVar[frozenset[str]]
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Name and value of each field that is shown, for rich too."""
+        names = self.__struct_fields__
+        return [(name, getattr(self, name)) for name in names if name not in self._unshown]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({shown})"

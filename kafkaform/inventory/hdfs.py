@@ -198,7 +198,7 @@ def open_hdfs(url: str, clock: Clock | None = None) -> Hdfs:
 def _opener(address: str) -> Callable[[], Client]:
     @cache
     def opened() -> Client:
-        from hdfs_native import Client
+        from hdfs_native import Client  # noqa: PLC0415  # the fleet extra has it
 
         return Client(address, SETTINGS)
 
@@ -228,7 +228,7 @@ def _stamp(status: FileStatus) -> tuple[int, int]:
 
 def _write(client: Client, path: str, data: bytes) -> None:
     """A new file, on the disks of those who keep it."""
-    from hdfs_native import WriteOptions
+    from hdfs_native import WriteOptions  # noqa: PLC0415  # the fleet extra has it
 
     writer = client.create(path, WriteOptions(create_parent=True))
     if data:

@@ -66,7 +66,7 @@ def capture(
     session: Session, reader: Reader, named: Named, task: str, report: Report = silent
 ) -> Captured:
     """Read everything. named: what else is asked for by name; task: whose progress it is. Raises
-    OtherCluster."""
+    OtherSystem."""
     kinds = sorted(n for n, t in reader.types.items() if t.expand is None)
     listed = [kind for kind in kinds if kind not in reader.named]
     total = len(listed) + 1

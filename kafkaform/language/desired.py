@@ -88,10 +88,11 @@ def build(
     attributes that the server has set, for outputs and postconditions; query: answers data
     sources, without it what needs them is checked for names only.
     """
-    return evaluated(tree, inputs, schemas, read, computed, query).desired
+    return evaluate_tree(tree, inputs, schemas, read, computed, query).desired
 
 
-def evaluated(
+@collector_paused()
+def evaluate_tree(
     tree: Tree,
     inputs: Inputs,
     schemas: Schemas,
@@ -100,18 +101,6 @@ def evaluated(
     query: Query | None = None,
 ) -> Built:
     """The same, with the values of everything (see `build`)."""
-    with collector_paused():
-        return _evaluated(tree, inputs, schemas, read, computed, query)
-
-
-def _evaluated(
-    tree: Tree,
-    inputs: Inputs,
-    schemas: Schemas,
-    read: Read | None,
-    computed: Settled | None,
-    query: Query | None,
-) -> Built:
     reads = dict[str, str]()
     table = function_table(None if read is None else recording(read, reads))
     context = make_context(table)

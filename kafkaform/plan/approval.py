@@ -57,7 +57,7 @@ def _mine(attributes: FrozenMap | None, theirs: Iterable[Path]) -> Value:
 
 def approval(plan: Plan) -> str:
     """SHA-256 over the changes that are neither noop nor blocked, what earlier runs owe and this
-    one removes, the clusters, and what the user accepted."""
+    one removes, the systems, and what the user accepted."""
     scopes = plan.scopes
     changes = (
         change_digest(change, scopes[change.identity.instance], plan.lineage)

@@ -17,6 +17,7 @@ from ..core.diagnostics import Diagnostic, Severity, has_errors
 from ..core.errors import ConfigurationError, PlanRefused
 from ..core.resource import Desired, Facts, Identity, Output, Pending, World
 from ..core.value import FrozenMap
+from ..core.words import NEUTRAL, Vocabulary
 from ..provider.contract import Provider, ResourceType
 from ..state.model import State
 from .approval import seal
@@ -56,14 +57,15 @@ def make_plan(
     providers: provider instance -> its provider. Raises PlanRefused if an instance answers with
     another scope id than the state recorded, ConfigurationError for faults of import blocks.
     """
-    _same_scopes(world, state)
+    words = {instance: provider.words for instance, provider in providers.items()}
+    _same_scopes(world, state, words)
     types = _types(providers, state)
     claimed, faults = claims(desired, state, types, options)
     if has_errors(faults):
         raise ConfigurationError("the import blocks have faults", diagnostics=faults)
     facts = {instance: seen.facts for instance, seen in world.items()}
     still = {item.identity: item for item in pending if not has_ended(item, world)}
-    context = Context(types, facts, options, still)
+    context = Context(types, facts, options, still, words)
     drafts: Sequence[Change] = [
         decide(claim, world[claim.identity.instance].readings[claim.identity], context)
         for claim in claimed
@@ -113,13 +115,15 @@ def is_shown(change: Change) -> bool:
     return change.action is not Action.NOOP or change.blocked is not None or bool(change.drift)
 
 
-def _same_scopes(world: World, state: State) -> None:
+def _same_scopes(world: World, state: State, words: Vocabulary) -> None:
     for instance, recorded in state.providers.items():
-        if instance in world and world[instance].facts.scope_id != recorded:
+        scope = world[instance].facts.scope_id if instance in world else recorded
+        if scope != recorded:
+            said = words.get(instance, NEUTRAL)
             raise PlanRefused(
-                f'provider instance "{instance}" answers as cluster '
-                f"{world[instance].facts.scope_id}, but this state belongs to cluster {recorded}",
-                "Check bootstrap_servers. A new cluster needs a new state (another folder).",
+                f'provider instance "{instance}" answers as {said.system} {scope}, but this state '
+                f"belongs to {said.system} {recorded}",
+                f"{said.check_address} A new {said.system} needs a new state (another folder).",
             )
 
 
@@ -137,7 +141,7 @@ def _types(providers: Mapping[str, Provider], state: State) -> dict[str, Resourc
 def checked(
     change: Change, types: Mapping[str, ResourceType], facts: Mapping[str, Facts]
 ) -> Change:
-    """Blocked if a rule that needs no broker forbids it; warnings become notes."""
+    """Blocked if a rule that needs no system forbids it; warnings become notes."""
     if change.blocked is not None and change.blocked.kind is not BlockKind.UNMANAGED:
         return change
     found = types[change.identity.kind].check(change, facts[change.identity.instance])
@@ -237,7 +241,7 @@ def instances_of(
 ) -> dict[str, PlanInstance]:
     return {
         instance: PlanInstance(
-            seen.facts,
+            seen.facts.recorded,
             header.display.get(instance, FrozenMap()),
             tuple(
                 Unmanaged(kind, len(keys), tuple(keys[:NAMES_SHOWN]))

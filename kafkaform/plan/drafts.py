@@ -11,6 +11,7 @@ from ..core.change import Action, Block, BlockKind, Change, Ownership
 from ..core.redaction import clean
 from ..core.resource import Facts, Failed, Hidden, Identity, Pending
 from ..core.value import FrozenMap
+from ..core.words import Vocabulary
 from ..provider.contract import ResourceType
 from ..state.model import Row
 from .model import Options
@@ -24,6 +25,7 @@ class Context(Struct, frozen=True):
     facts: Mapping[str, Facts]
     options: Options
     pending: Mapping[Identity, Pending] = field(default_factory=dict)
+    words: Vocabulary = field(default_factory=dict)
 
 
 def unreadable(claim: Claim, reading: Hidden | Failed) -> Change:
@@ -33,7 +35,7 @@ def unreadable(claim: Claim, reading: Hidden | Failed) -> Change:
         advice = f"Grant {reading.right}, or leave it out with --exclude='{claim.address}'."
     else:
         fault = reading.fault
-        # A broker may repeat what it was sent, and a plan is saved and hashed as it is.
+        # A server may repeat what it was sent, and a plan is saved and hashed as it is.
         why, todo = clean(fault.message), clean(fault.advice).rstrip(".")
         reason = f"it could not be read: {why} ({fault.code}{_at(fault.where)})"
         around = f"or leave it out with --exclude='{claim.address}'."

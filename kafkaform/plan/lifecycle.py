@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from ..core.change import Action, Block, BlockKind, Change, Ownership, Path, PathChange
 from ..core.resource import (
-    MOVE,
-    THROTTLE,
+    SETTING,
+    TASK,
     Absent,
     Declared,
     Facts,
@@ -31,6 +31,7 @@ from ..core.resource import (
     Reading,
 )
 from ..core.value import FrozenMap
+from ..core.words import NEUTRAL, Words
 from ..provider.contract import ResourceType
 from ..state.model import Row
 from .diff import agrees, compare, flatten, gone, ignored, lay_over
@@ -52,7 +53,8 @@ def decide(claim: Claim, reading: Reading, context: Context) -> Change:
     else:
         change = release(claim, reading, context)
     change = described(change, claim)
-    notes = tuple(_unfinished(now, context.pending.get(claim.identity), change))
+    words = context.words.get(claim.identity.instance, NEUTRAL)
+    notes = tuple(_unfinished(now, context.pending.get(claim.identity), change, words))
     return replace(change, notes=(*change.notes, *notes)) if notes else change
 
 
@@ -66,21 +68,22 @@ def _ours(claim: Claim, context: Context) -> FrozenMap | None:
     return claim.declared[0].attributes if claim.imported else None
 
 
-def _unfinished(reading: Reading, pending: Pending | None, change: Change) -> Iterator[str]:
+def _unfinished(
+    reading: Reading, pending: Pending | None, change: Change, words: Words
+) -> Iterator[str]:
     """What an earlier run, or somebody else, has begun with this object, and how far it is."""
     moving = reading.moving if isinstance(reading, Observed) else None
     far = str(reading.details.get("progress") or "") if isinstance(reading, Observed) else ""
     if pending is not None:
-        known = pending.action == THROTTLE or (moving is not None and pending.action == MOVE)
-        begun = _BEGUN[pending.action] if known else "unresolved from"
-        yield f"{begun} run {pending.run}{': ' if far else ''}{far}"
+        begun = {SETTING: f"still {words.held} by"}
+        if moving is not None:
+            begun[TASK] = f"{words.working} since"
+        how = begun.get(pending.action, "unresolved from")
+        yield f"{how} run {pending.run}{': ' if far else ''}{far}"
     elif moving is not None:
-        yield f"a move of it runs that is not in the audit log{': ' if far else ''}{far}"
+        yield f"a {words.task} of it runs that is not in the audit log{': ' if far else ''}{far}"
     if moving is not None and any(item.path[0] in moving for item in change.paths):
-        yield "this change takes the place of the move that runs"
-
-
-_BEGUN = {MOVE: "moving since", THROTTLE: "still throttled by"}
+        yield f"this change takes the place of the {words.task} that runs"
 
 
 # ── declared ────────────────────────────────────────────────────────────────────────────
@@ -325,7 +328,7 @@ PROTECTION = ("no", "default", "explicit")
 def _protection(item: Declared, kind: ResourceType, facts: Facts, *, adopted: bool) -> str:
     if item.lifecycle.prevent_destroy is not None:
         return "explicit" if item.lifecycle.prevent_destroy else "no"
-    wanted = adopted or facts.values.get("protect", True)
+    wanted = adopted or facts.protect
     return "default" if kind.protect and wanted else "no"
 
 

@@ -1,9 +1,10 @@
 """From changes to waves of batches: the one list that preflight and execute walk.
 
 Part 1 makes and changes, part 2 deletes. Inside a part, steps run in rounds, and inside a round
-in the provider's phases; a step that depends on a later or equal phase waits for the next round.
-Deletes run in reverse order of dependency. A delete whose request says so leaves in part 1 if its
-group gets something there. Same plan, same waves.
+in the phases of each provider, one provider after the other: phases of two providers say nothing
+of each other. A step that depends on a later or equal phase, or on a step of another provider,
+waits for the next round. Deletes run in reverse order of dependency. A delete whose request says
+so leaves in part 1 if its group gets something there. Same plan, same waves.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ def lower(plan: Plan) -> tuple[Wave, ...]:
     changes = placed(plan.effective)
     steps = {step.id: step for change in changes for step in change.steps}
     rounds = _rounds(steps, needs(changes))
-    waves: dict[tuple[int, int, int], list[Step]] = defaultdict(list)
+    waves: dict[tuple[int, int, str, int], list[Step]] = defaultdict(list)
     for step in steps.values():
-        waves[step.request.part, rounds[step.id], step.request.phase].append(step)
+        part, phase = step.request.part, step.request.phase
+        waves[part, rounds[step.id], step.identity.provider, phase].append(step)
     return tuple(
         Wave(*key, tuple(_batches(".".join(map(str, key)), waves[key]))) for key in sorted(waves)
     )
@@ -166,7 +168,9 @@ def _sorted(steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> list[s
 
 
 def _after(round_of_need: int, need: Step, step: Step) -> int:
-    return round_of_need if need.request.phase < step.request.phase else round_of_need + 1
+    same = need.identity.provider == step.identity.provider
+    earlier = same and need.request.phase < step.request.phase
+    return round_of_need if earlier else round_of_need + 1
 
 
 def _batches(prefix: str, steps: Sequence[Step]) -> Iterator[Batch]:

@@ -137,10 +137,11 @@ class Plan(Struct, frozen=True):
 
 class Wave(Struct, frozen=True):
     """Batches that may run one after another without looking again at the world. Waves run in
-    order of (part, round, phase)."""
+    order of (part, round, provider, phase)."""
 
     part: int
     round: int
+    provider: str
     phase: int
     batches: tuple[Batch, ...]
 

@@ -1,7 +1,7 @@
 """Reading the world: what is declared or recorded whole, everything else by name only.
 
-Only a proven absence is an absence: a recorded object that one broker does not show is asked
-for at every live broker before anybody calls it gone (architecture §4.1).
+Only a proven absence is an absence: a recorded object that one node does not show is asked
+for at every live node before anybody calls it gone (architecture §4.1).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..core.change import Change, Impact
 from ..core.clock import Clock
 from ..core.progress import Progress, Report, silent
 from ..core.resource import (
-    MOVE,
+    TASK,
     Absent,
     Depth,
     Desired,
@@ -52,7 +52,7 @@ def gather(
 ) -> World:
     """One reading of every declared or recorded object, and a listing of each kind in play.
 
-    settle: seconds to wait before a recorded object that no broker shows counts as absent
+    settle: seconds to wait before a recorded object that no node shows counts as absent
     (> 0 after a write in the last minute, because reads lag behind writes).
     """
     wanted: dict[str, set[Identity]] = {instance: set() for instance in sessions}
@@ -126,19 +126,19 @@ def _unconfigured(instance: str, ids: Sequence[Identity], state: State) -> Insta
 def confirm_absent(
     session: Session, ids: Sequence[Identity], clock: Clock, settle: float
 ) -> dict[Identity, Reading]:
-    """Ask every live broker for each id; Absent only if all say so until `settle` is over."""
+    """Ask every live node for each id; Absent only if all say so until `settle` is over."""
     if not ids:
         return {}
     deadline = clock.monotonic() + settle
     while True:
-        answers = _from_all_brokers(session, ids)
+        answers = _from_all_nodes(session, ids)
         gone = [i for i in ids if isinstance(answers[i], Absent)]
         if not gone or clock.monotonic() >= deadline:
             return answers
         clock.sleep(POLL_SECONDS)
 
 
-def _from_all_brokers(session: Session, ids: Sequence[Identity]) -> dict[Identity, Reading]:
+def _from_all_nodes(session: Session, ids: Sequence[Identity]) -> dict[Identity, Reading]:
     answers: dict[Identity, Reading] = {i: Absent(i) for i in ids}
     for node in session.live_nodes() or (None,):
         for identity, reading in session.read(ids, at=node).items():
@@ -167,21 +167,21 @@ def claimed(reading: Reading, ours: FrozenMap | None) -> Reading:
 
 
 def destination(live: Observed) -> FrozenMap:
-    """The attributes as they will be once the move that runs has ended: what a plan compares with
+    """The attributes as they will be once the task that runs has ended: what a plan compares with
     (architecture §4.7)."""
     return live.attributes.with_items(live.moving or EMPTY)
 
 
 def has_ended(item: Pending, world: World) -> bool:
-    """True for a move that the object's reading shows no more."""
+    """True for a task that the object's reading shows no more."""
     live = _live(item, world)
-    return item.action == MOVE and live is not None and live.moving is None
+    return item.action == TASK and live is not None and live.moving is None
 
 
 def how_far(item: Pending, world: World) -> Pending:
-    """What is pending, with what the object's reading says of a move."""
+    """What is pending, with what the object's reading says of a task."""
     live = _live(item, world)
-    if item.action != MOVE or live is None:
+    if item.action != TASK or live is None:
         return item
     if has_ended(item, world):
         return replace(item, note="it has ended; the next apply records that")

@@ -17,6 +17,7 @@ from ..core.resource import Declared, Depth, Facts, Identity, Observed, Reading,
 from ..core.schema import ObjectSchema
 from ..core.secret import Secret
 from ..core.value import FrozenMap
+from ..core.words import Words
 
 Secrets = Mapping[str, Secret]
 """str(SecretRef) -> the secret; lives only between approval and the last request."""
@@ -30,11 +31,11 @@ class ResourceType(Struct, frozen=True):
     target(declared, observed, facts, keep): the whole object as it shall be, canonical, though
         `declared` is spelled as in its block: what was left out takes the live value or the
         system's default; with `keep` live extras stay (adoption).
-    check(change, facts): faults of the change that need no broker; errors block it.
+    check(change, facts): faults of the change that need no system; errors block it.
     steps(change, facts): the requests that make it true, in order. Same inputs, same steps.
     import_key(id): the identity key that an import id names. Raises ValueError.
     expand(declared): the objects that a composite stands for, or None.
-    protect: a row starts protected ("default") unless facts.values["protect"] is false.
+    protect: a row starts protected ("default") unless `Facts.protect` is false.
     ours(target, declared): the target without what others may have set and the declaration keeps
         (`config_mode = "additive"`, a null, ignore_changes): what the state records. None: all.
     left(live, recorded): what stays of a live object of which only what was recorded goes; None
@@ -65,7 +66,7 @@ class Session(Protocol):
     May: block up to the operation timeout. Must not: retry a write whose outcome is unknown,
     raise for one item of a batch, print, or keep secrets after `apply` returns.
 
-    Every method may raise OtherCluster, and no other error ends a run like it: whoever answers has
+    Every method may raise OtherSystem, and no other error ends a run like it: whoever answers has
     another scope id than `facts`. A session compares the two on each connection before it sends
     anything else there, and once more on the connection that carries a batch, right before it
     and right after its answer. From then on every call raises it. Of a batch in flight nothing is
@@ -74,6 +75,10 @@ class Session(Protocol):
 
     @property
     def facts(self) -> Facts: ...
+
+    @property
+    def words(self) -> Words:
+        """Those of its provider."""
 
     def live_nodes(self) -> Sequence[str]:
         """The live nodes as the system lists them now; `facts.nodes` are those of the connection's
@@ -84,7 +89,7 @@ class Session(Protocol):
         """List all objects of a kind. Never raises for a failed listing: see its coverage."""
 
     def read(self, ids: Sequence[Identity], *, at: str | None = None) -> Mapping[Identity, Reading]:
-        """Read objects whole, by name, in few requests. at: ask this broker and no other.
+        """Read objects whole, by name, in few requests. at: ask this node and no other.
         Every id gets an answer; Absent only if the read could have seen the object. One that
         moves says where to, and under which ticket."""
 
@@ -135,11 +140,8 @@ class Session(Protocol):
         the move still runs, unknown if it could not be removed.
         """
 
-    def cancel(self, ticket: str) -> Outcome:
-        """Stop long-running work."""
-
     def prove(self) -> None:
-        """Ask on every open connection whose it is. Raises OtherCluster.
+        """Ask on every open connection whose it is. Raises OtherSystem.
 
         Who records what was read calls this first: a proxy may lead an open connection elsewhere.
         One that does not answer proves nothing; what was read there stands.
@@ -153,6 +155,10 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def words(self) -> Words:
+        """What its users call systems, nodes and long work, for messages."""
 
     @property
     def config(self) -> ObjectSchema: ...
@@ -179,7 +185,7 @@ class Provider(Protocol):
         """
 
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
-        """Connect. Raises ConnectError with the broker, the cause and what to do."""
+        """Connect. Raises ConnectError with the address, the cause and what to do."""
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
         """The kinds that must be swept, and how deep, to review these changes."""

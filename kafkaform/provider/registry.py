@@ -1,47 +1,66 @@
-"""The providers that are installed, found through the entry-point group `kafkaform.providers`."""
+"""The providers: those of this package, and those that other packages offer as entry points."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import cached_property, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
+from .. import __version__
 from ..core.diagnostics import suggest
 from ..core.errors import ConfigurationError
 from .contract import Provider
-from .installed import Point as InstalledPoint
-from .installed import installed
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    Point: TypeAlias = EntryPoint | InstalledPoint
-
 GROUP = "kafkaform.providers"
-_PARTS = (
-    "name",
-    "config",
-    "types",
-    "data",
-    "check",
-    "open",
-    "review_needs",
-    "review",
-)
+"""The entry-point group of other packages' providers."""
+BUILT_IN: Mapping[str, str] = {"kafka": "kafkaform_kafka.provider"}
+"""The providers that come with kafkaform: name -> the module that has its `PROVIDER`. No entry
+point can replace one, and none is looked for: that takes longer than Python's own start."""
+_PARTS = tuple(name for name in vars(Provider) if not name.startswith("_"))
+"""What the contract requires of a provider."""
+
+
+class Offer(Struct, frozen=True):
+    """A provider that can be loaded. value: where it is, `module:attribute`; package: the Python
+    package that has it, with its version; plain_package: without."""
+
+    name: str
+    value: str
+    load: Callable[[], Any]
+    package: str
+    plain_package: str
 
 
 class Registry:
     """Loads each provider when it is first asked for, and once. One registry serves one process
     and is handed to whoever needs providers."""
 
-    def __init__(self, points: Iterable[Point] | None = None) -> None:
-        """points: entry points instead of the installed ones."""
-        self._points = tuple(installed(GROUP) if points is None else points)
+    def __init__(
+        self,
+        points: Iterable[EntryPoint] | None = None,
+        allowed: Collection[str] | None = None,
+    ) -> None:
+        """points: entry points instead of the installed ones; allowed: the names that may be
+        loaded, all by default."""
+        self._given = points
+        self._allowed = allowed
         self._loaded: dict[str, Provider] = {}
 
     @property
+    def built_in(self) -> tuple[str, ...]:
+        """The names of the providers that come with kafkaform, sorted."""
+        return tuple(sorted(filter(self._allows, BUILT_IN)))
+
+    @property
     def names(self) -> tuple[str, ...]:
-        """The names that `load` knows, sorted; nothing is loaded to find them."""
-        return tuple(sorted({point.name for point in self._points}))
+        """The names that `load` knows, sorted; no provider is loaded to find them."""
+        return tuple(sorted({*self.built_in, *(point.name for point in self._points)}))
 
     def load(self, name: str) -> Provider:
         """The provider of this name. Raises ConfigurationError if no package or more than one
@@ -52,39 +71,71 @@ class Registry:
 
     def package(self, name: str) -> str:
         """The installed package that offers this provider, with its version."""
-        return _package(self._find(name))
+        return self._find(name).package
 
-    def _find(self, name: str) -> Point:
-        points = [point for point in self._points if point.name == name]
-        if not points:
+    def _find(self, name: str) -> Offer:
+        if name in self.built_in:
+            return _offer_built_in(name)
+        offers = [_offer_installed(point) for point in self._points if point.name == name]
+        if not offers:
             raise _unknown(name, self.names)
-        if len(points) > 1:
-            offers = {(point.value, _package(point)): point for point in points}
-            if len(offers) > 1:
-                raise _contested(name, offers.values())
-        return points[0]
+        different = {(offer.value, offer.package): offer for offer in offers}
+        if len(different) > 1:
+            raise _contested(name, different.values())
+        return offers[0]
+
+    @cached_property
+    def _points(self) -> tuple[EntryPoint, ...]:
+        """The entry points that may be loaded."""
+        found = list_entry_points() if self._given is None else self._given
+        return tuple(
+            point for point in found if self._allows(point.name) and point.name not in BUILT_IN
+        )
+
+    def _allows(self, name: str) -> bool:
+        return self._allowed is None or name in self._allowed
 
 
-def _load(point: Point) -> Provider:
+def list_entry_points() -> Iterable[EntryPoint]:
+    """The providers that other packages offer."""
+    # It loads seventy modules, which a configuration without such a provider does not need.
+    from importlib.metadata import entry_points  # noqa: PLC0415  # see above
+
+    return entry_points(group=GROUP)
+
+
+def _offer_built_in(name: str) -> Offer:
+    module = BUILT_IN[name]
+    package = f"kafkaform {__version__}"
+    return Offer(name, f"{module}:PROVIDER", partial(_import, module), package, "kafkaform")
+
+
+def _import(module: str) -> Any:
+    return import_module(module).PROVIDER
+
+
+def _offer_installed(point: EntryPoint) -> Offer:
+    if point.dist is None:
+        plain = package = f"module {point.module}"
+    else:
+        plain, package = point.dist.name, f"{point.dist.name} {point.dist.version}"
+    return Offer(point.name, point.value, point.load, package, plain)
+
+
+def _load(offer: Offer) -> Provider:
     try:
-        provider = point.load()
+        provider = offer.load()
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(
-            f'provider "{point.name}" of {_package(point)} cannot be loaded: {error}',
-            f"Install {_package(point, version=False)} again, with its dependencies.",
+            f'provider "{offer.name}" of {offer.package} cannot be loaded: {error}',
+            f"Install {offer.plain_package} again, with its dependencies.",
         ) from error
     missing = [part for part in _PARTS if not hasattr(provider, part)]
     if missing:
-        raise _broken(point, f"{point.value} is not a provider: it lacks {', '.join(missing)}")
-    if provider.name != point.name:
-        raise _broken(point, f'{point.value} calls itself "{provider.name}"')
+        raise _broken(offer, f"{offer.value} is not a provider: it lacks {', '.join(missing)}")
+    if provider.name != offer.name:
+        raise _broken(offer, f'{offer.value} calls itself "{provider.name}"')
     return provider  # type: ignore[no-any-return]  # an entry point has no static type
-
-
-def _package(point: Point, version: bool = True) -> str:
-    if point.dist is None:
-        return f"module {point.module}"
-    return f"{point.dist.name} {point.dist.version}" if version else point.dist.name
 
 
 def _unknown(name: str, known: tuple[str, ...]) -> ConfigurationError:
@@ -95,15 +146,15 @@ def _unknown(name: str, known: tuple[str, ...]) -> ConfigurationError:
     )
 
 
-def _contested(name: str, offers: Iterable[Point]) -> ConfigurationError:
-    packages = " and ".join(sorted(_package(point) for point in offers))
+def _contested(name: str, offers: Iterable[Offer]) -> ConfigurationError:
+    packages = " and ".join(sorted(offer.package for offer in offers))
     return ConfigurationError(
         f'provider "{name}" is offered by {packages}', "Uninstall all of them but one."
     )
 
 
-def _broken(point: Point, message: str) -> ConfigurationError:
+def _broken(offer: Offer, message: str) -> ConfigurationError:
     return ConfigurationError(
-        f'provider "{point.name}" of {_package(point)} cannot be used: {message}',
-        f"Ask the authors of {_package(point, version=False)}, or install another version of it.",
+        f'provider "{offer.name}" of {offer.package} cannot be used: {message}',
+        f"Ask the authors of {offer.plain_package}, or install another version of it.",
     )

@@ -6,9 +6,10 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..core.cell_width import cell_width
 from ..core.diagnostics import Diagnostic, Range, Severity
 from .style import Paint
-from .text import block, cells, count, inline
+from .text import block, count, inline
 
 SAME_SUMMARY_LIMIT = 10
 PLACES_SHOWN = 5
@@ -92,8 +93,9 @@ def _place(diagnostic: Diagnostic, paint: Paint) -> Iterator[str]:
         styled = before + paint("title", marked) + after
         # Parts that are harmless alone can be a log command together.
         yield "  " + paint("dim", number) + (styled if inline(plain) == plain else inline(plain))
-        under = "^" * max(1, cells(marked))
-        yield "  " + " " * (len(number) + cells(before)) + paint(diagnostic.severity.value, under)
+        under = "^" * max(1, cell_width(marked))
+        margin = " " * (len(number) + cell_width(before))
+        yield "  " + margin + paint(diagnostic.severity.value, under)
 
 
 def _span(place: Range, excerpt: str) -> tuple[int, int]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
+from ..core.cell_width import cell_width
 from ..core.change import Action, Block, Change
 from ..core.diagnostics import Diagnostic
-from ..core.resource import Output, Pending
+from ..core.resource import SETTING, TASK, Output
 from ..core.value import Value
+from ..core.words import NO_WORDS, Vocabulary, Words
 from ..plan.model import OutputChange, Plan, Removal, Unmanaged
 from .diagnostics import render_diagnostics
 from .lines import Line, brief, change_lines, changed_names, impact_text
@@ -19,7 +21,6 @@ from .text import (
     ARROW,
     NOT_SET,
     SENSITIVE,
-    cells,
     count,
     inline,
     message,
@@ -28,7 +29,7 @@ from .text import (
     table,
     value,
 )
-from .view import COLUMNS, SINCE, Counts, Drift, Group, PlanView, view
+from .view import COLUMNS, Drift, Group, PlanView, pending_words, view
 
 DRIFT_LIMIT = 20
 SHARED_BLOCK = 3
@@ -42,19 +43,27 @@ IDLE = (
 _ALWAYS = frozenset({"destroy", "change", "create"})
 
 
-def human(plan: Plan, *, colour: bool = False, width: int = 100, detail: bool = True) -> str:
+def human(
+    plan: Plan,
+    *,
+    words: Vocabulary = NO_WORDS,
+    colour: bool = False,
+    width: int = 100,
+    detail: bool = True,
+) -> str:
     """The plan as text with a final newline; its last line is Terraform's `Plan: …`.
 
-    detail: False gives one line a change. Every line is safe to print (see `text`).
+    words: of its providers; detail: False gives one line a change. Every line is safe to print
+    (see `text`).
     """
-    seen, paint = view(plan), Paint(colour)
+    seen, paint = view(plan, words), Paint(colour)
     sections = (
         _cut(seen, paint, detail),
-        _cluster(seen, paint),
+        _systems(seen, paint),
         _partial(seen, paint),
         _table(seen, paint),
-        _pending(seen.pending, paint),
-        _removals(seen.removals, paint),
+        _pending(seen, paint),
+        _removals(seen, paint),
         *(_group(group, seen, paint, detail) for group in seen.groups),
         _drift(seen.drift, paint, detail),
         _outputs(seen.outputs, paint, width),
@@ -66,8 +75,9 @@ def human(plan: Plan, *, colour: bool = False, width: int = 100, detail: bool = 
     return "\n\n".join(texts) + "\n"
 
 
-def last_line(counts: Counts) -> str:
+def last_line(seen: PlanView) -> str:
     """Terraform's closing line; what Terraform does not know appears only when it happens."""
+    counts = seen.counts
     first = f"{counts.imports} to import, " if counts.imports else ""
     rest = "".join(
         f", {number} to {what}"
@@ -75,7 +85,9 @@ def last_line(counts: Counts) -> str:
         if number
     )
     core = f"{counts.add} to add, {counts.change} to change, {counts.destroy} to destroy"
-    last = f", {count(counts.removals, 'throttle')} to remove" if counts.removals else ""
+    last = (
+        f", {count(counts.removals, seen.removed().setting)} to remove" if counts.removals else ""
+    )
     blocked = f" {counts.blocked} blocked." if counts.blocked else ""
     return f"Plan: {first}{core}{rest}{last}.{blocked}"
 
@@ -93,19 +105,20 @@ def _cut(seen: PlanView, paint: Paint, detail: bool) -> Iterator[str]:
             )
 
 
-def _cluster(seen: PlanView, paint: Paint) -> Iterator[str]:
+def _systems(seen: PlanView, paint: Paint) -> Iterator[str]:
     for name, instance in seen.instances:
         parts = [f"{inline(name)}: {inline(instance.facts.scope_id)}"]
-        servers = instance.display.get("bootstrap_servers")
-        if servers:
-            parts.append(f"at {_servers(servers)}")
+        words = seen.words_of(name)
+        address = instance.display.get(words.address)
+        if address:
+            parts.append(f"at {_address(address)}")
         if instance.facts.principal:
             parts.append(f"as {inline(instance.facts.principal)}")
-        yield paint("title", "Cluster ") + " ".join(parts)
+        yield paint("title", f"{words.system.capitalize()} ") + " ".join(parts)
 
 
-def _servers(servers: Value) -> str:
-    names = servers if isinstance(servers, tuple) else (servers,)
+def _address(address: Value) -> str:
+    names = address if isinstance(address, tuple) else (address,)
     return ",".join(inline(str(name)) for name in names)
 
 
@@ -136,29 +149,33 @@ def _table(seen: PlanView, paint: Paint) -> Iterator[str]:
     yield from body
 
 
-def _pending(pending: Iterable[Pending], paint: Paint) -> Iterator[str]:
-    items = list(pending)
+def _pending(seen: PlanView, paint: Paint) -> Iterator[str]:
+    items = seen.pending
     if items:
-        running = all(item.action in SINCE for item in items)
+        running = all(item.action in (TASK, SETTING) for item in items)
         title = "Under way since earlier runs" if running else "Unresolved from earlier runs"
         yield paint("warning", f"{title} ({len(items)})")
     for item in items:
         when = datetime.fromtimestamp(item.time, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        what = f"{inline(item.action)} {inline(str(item.identity))}"
-        since = SINCE.get(item.action, "unresolved from")
+        name, since = pending_words(item, seen.words_of(item.identity.instance))
+        what = f"{inline(name)} {inline(str(item.identity))}"
         far = f": {message(item.note)}" if item.note else ""
         yield f"  ? {what}: {since} run {inline(item.run)} of {when}{far}"
 
 
-def _removals(removals: tuple[Removal, ...], paint: Paint) -> Iterator[str]:
-    if removals:
-        yield paint("title", f"Throttles to remove, once their moves have ended ({len(removals)})")
-    yield from (f"  {paint('delete', '-')} {removal_line(one)}" for one in removals)
+def _removals(seen: PlanView, paint: Paint) -> Iterator[str]:
+    if seen.removals:
+        words, number = seen.removed(), len(seen.removals)
+        title = f"{words.setting}s to remove, once their {words.task}s have ended ({number})"
+        yield paint("title", title[0].upper() + title[1:])
+    for one in seen.removals:
+        line = removal_line(one, seen.words_of(one.identity.instance))
+        yield f"  {paint('delete', '-')} {line}"
 
 
-def removal_line(one: Removal) -> str:
-    """`kafka_topic.orders: the throttle that run R set for the move of its replicas (TICKET)`."""
-    set_by = f"the throttle that run {inline(one.run)} set for the move of its replicas"
+def removal_line(one: Removal, words: Words) -> str:
+    """`ADDRESS: the setting that run R set for the task on it (TICKET)`."""
+    set_by = f"the {words.setting} that run {inline(one.run)} set for the {words.task_on_it}"
     return f"{inline(one.address)}: {set_by} ({inline(one.ticket)})"
 
 
@@ -175,7 +192,8 @@ def _group(group: Group, seen: PlanView, paint: Paint, detail: bool) -> Iterator
     for change in group.changes:
         if detail:
             yield ""
-            yield from (_line(line, paint) for line in change_lines(change, with_instance=several))
+            lines = change_lines(change, seen.words_of(change.identity.instance), several)
+            yield from (_line(line, paint) for line in lines)
         else:
             yield _short(
                 change if shared is None else replace(change, blocked=None), paint, several
@@ -231,7 +249,7 @@ def _outputs(outputs: tuple[OutputChange, ...], paint: Paint, width: int) -> Ite
         yield paint("title", f"Outputs ({len(outputs)})")
     for change in outputs:
         line, style = output_line(change), _output_style(change)
-        lines = [line] if cells(line) + 2 <= width else _output_lines(change, width - 4)
+        lines = [line] if cell_width(line) + 2 <= width else _output_lines(change, width - 4)
         yield from (f"  {paint(style, line)}" for line in lines)
 
 
@@ -314,4 +332,4 @@ def _closing(seen: PlanView, paint: Paint) -> Iterator[str]:
             yield f"Approval: {inline(seen.token)}"
     else:
         yield "There is nothing to apply."
-    yield paint("title", "Plan:") + last_line(seen.counts).removeprefix("Plan:")
+    yield paint("title", "Plan:") + last_line(seen).removeprefix("Plan:")

@@ -150,7 +150,7 @@ def _entry(change: Change, body: Data) -> Data:
     data = resource(change) | {
         "mode": "managed",
         "type": change.identity.kind,
-        "provider_name": change.identity.instance.partition(".")[0],
+        "provider_name": change.identity.provider,
         "change": body,
     }
     if change.reason:

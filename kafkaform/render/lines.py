@@ -9,10 +9,12 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from ..core.cell_width import cell_width
 from ..core.change import Action, Change, Evidence, Ownership, PathChange
 from ..core.value import EMPTY, FrozenMap, Value
+from ..core.words import NEUTRAL, Words
 from .parts import Piece, are_long, pieces
-from .text import ARROW, NOT_SET, cells, count, dotted, inline, masked, pad, pair, quote, value
+from .text import ARROW, NOT_SET, count, dotted, inline, masked, pad, pair, quote, value
 
 INLINE_LIMIT = 100
 
@@ -40,7 +42,7 @@ _WILL = {
 }
 
 CHECKED = {
-    Evidence.REMOTE: "checked by the broker",
+    Evidence.REMOTE: "checked by the {node}",
     Evidence.LOCAL: "checked locally",
     Evidence.NONE: "cannot be checked beforehand",
 }
@@ -48,8 +50,11 @@ CHECKED = {
 _STYLES = {"+": "create", "~": "update", "-": "delete"}
 
 
-def change_lines(change: Change, *, with_instance: bool = False) -> Iterator[Line]:
-    """The whole story of one change. with_instance: say which provider instance it is of."""
+def change_lines(
+    change: Change, words: Words = NEUTRAL, with_instance: bool = False
+) -> Iterator[Line]:
+    """The whole story of one change. words: of its provider; with_instance: say which provider
+    instance it is of."""
     yield Line(0, "#", headline(change, with_instance=with_instance), "title")
     if change.reason and change.reason not in _what(change):
         yield Line(0, "#", f"({inline(change.reason)})", "dim")
@@ -62,7 +67,7 @@ def change_lines(change: Change, *, with_instance: bool = False) -> Iterator[Lin
     yield from (Line(1, "!", f"note: {inline(note)}", "warning") for note in change.notes)
     shown = change.blocked is None or change.action is Action.UPDATE
     if shown and change.action is not Action.NOOP:
-        yield from _body(change)
+        yield from _body(change, words)
 
 
 def headline(change: Change, *, with_instance: bool = False) -> str:
@@ -119,7 +124,7 @@ def changed_names(change: Change) -> str:
 # ── the block of attributes ─────────────────────────────────────────────────────────────
 
 
-def _body(change: Change) -> Iterator[Line]:
+def _body(change: Change, words: Words) -> Iterator[Line]:
     tree = _tree(change)
     title = f"{inline(change.identity.kind)} {quote(change.identity.key)}"
     whole = change.after if change.action is Action.UPDATE else None
@@ -132,7 +137,7 @@ def _body(change: Change) -> Iterator[Line]:
     else:
         yield Line(0, symbol, title, change.action.value)
     if change.steps:
-        yield Line(0, "#", "requests: " + _evidence(change), "dim")
+        yield Line(0, "#", "requests: " + _evidence(change, words), "dim")
 
 
 def _tree(change: Change) -> Tree:
@@ -197,7 +202,7 @@ def _node(tree: Tree, depth: int, whole: Value, quoted: bool = False) -> Iterato
             leaves.append((label, child))
         else:
             maps.append((name, label, child))
-    width = max((cells(label) for label, _ in leaves), default=0)
+    width = max((cell_width(label) for label, _ in leaves), default=0)
     for label, leaf in leaves:
         yield from _leaf(pad(label, width), leaf, depth)
     for name, label, inner in maps:
@@ -272,8 +277,8 @@ def _leaf(label: str, item: PathChange, depth: int) -> Iterator[Line]:
 
 
 def _elements(item: PathChange, depth: int) -> list[Line]:
-    """A long list, one changed element a line, the others counted. Lists of lists (one for each
-    partition, say) are compared by position."""
+    """A long list, one changed element a line, the others counted. Lists of lists are
+    compared by position."""
     before = item.before if isinstance(item.before, tuple) else ()
     after = item.after if isinstance(item.after, tuple) else ()
     if not any(isinstance(element, tuple) for element in (*before, *after)):
@@ -347,18 +352,19 @@ def _recorded_text(item: PathChange) -> str:
     return f"{before} {ARROW} {after if item.after is not None else NOT_SET}"
 
 
-def _evidence(change: Change) -> str:
+def _evidence(change: Change, words: Words) -> str:
     tally = Counter(step.request.name for step in change.steps)
     names = (f"{inline(name)}{'' if n == 1 else f' x{n}'}" for name, n in tally.items())
-    how = evidence_text([(step.request.name, step.evidence) for step in change.steps])
+    how = evidence_text([(s.request.name, s.evidence) for s in change.steps], words)
     return f"{', '.join(names)} ({how})"
 
 
-def evidence_text(requests: Sequence[tuple[str, Evidence]]) -> str:
+def evidence_text(requests: Sequence[tuple[str, Evidence]], words: Words = NEUTRAL) -> str:
     """How one change is checked beforehand: as well as its weakest request, which is named if
     others are checked better. requests: name and evidence of each, at least one."""
     weakest = max((evidence for _, evidence in requests), key=tuple(Evidence).index)
     weak = dict.fromkeys(name for name, evidence in requests if evidence is weakest)
+    checked = CHECKED[weakest].format(node=words.node)
     if all(evidence is weakest for _, evidence in requests):
-        return CHECKED[weakest]
-    return f"{CHECKED[weakest]}: {', '.join(map(inline, weak))} has no dry run"
+        return checked
+    return f"{checked}: {', '.join(map(inline, weak))} has no dry run"

@@ -19,11 +19,12 @@ from msgspec import Struct
 
 from ..core.change import Change
 from ..core.resource import Pending
+from ..core.words import NO_WORDS, Vocabulary, shared
 from ..plan.model import OutputChange, Plan, PlanInstance, Removal
 from .human import IDLE, last_line, output_line
 from .lines import Line, brief, change_lines, headline, impact_text
 from .text import count, inline
-from .view import COLUMNS, SINCE, Group, KindRow, PlanView, view
+from .view import COLUMNS, Group, KindRow, PlanView, pending_words, view
 
 LIMIT = 60_000
 DETAIL_LIMIT = 6_000
@@ -37,18 +38,25 @@ _JOINED = frozenset("@#!")
 _DIFF = {"~": "!", "=": " ", ".": " ", "!": "#"}
 
 
-def markdown(plan: Plan, *, command: str = "") -> str:
-    """The comment, at most `LIMIT` characters. command: how to apply exactly this plan; by
-    default `kafkaform apply --expect TOKEN`."""
-    seen = view(plan)
+def markdown(plan: Plan, *, words: Vocabulary = NO_WORDS, command: str = "") -> str:
+    """The comment, at most `LIMIT` characters. words: of its providers; command: how to apply
+    exactly this plan; by default `kafkaform apply --expect TOKEN`."""
+    seen = view(plan, words)
+    system = shared(seen.words_of(name) for name, _ in seen.instances).system
+    setting = seen.removed().setting
     render = _page(seen, command or f"kafkaform apply --expect {inline(seen.token)}")
     sections = (
         *(_table(seen, name, row) for name, row in _TABLES),
         _kinds(seen),
-        _section("instances", "", seen.instances, _instance_row, "cluster", share=0.2),
-        _section("pending", "", seen.pending, _pending_row, "intent", share=0.2),
+        _section("instances", "", seen.instances, _instance_row, system, share=0.2),
+        _section("pending", "", seen.pending, partial(_pending_row, seen), "intent", share=0.2),
         _section(
-            "removals", "Throttles to remove", seen.removals, _removal_row, "throttle", share=0.2
+            "removals",
+            f"{setting.capitalize()}s to remove",
+            seen.removals,
+            partial(_removal_row, seen),
+            setting,
+            share=0.2,
         ),
         _section("warnings", "", _warnings(seen), _warning_row, "warning", share=0.2),
         _details(seen),
@@ -215,12 +223,13 @@ def _kind_row(row: KindRow) -> Markup:
 def _details(seen: PlanView) -> Section:
     groups = [group for group in seen.groups if group.name not in ("kept", "noted")]
     changes = [change for group in groups for change in group.changes]
-    row = partial(_detail, several=len(seen.instances) > 1)
+    row = partial(_detail, seen=seen)
     return _section("details", "Changes in detail", changes, row, "change", share=0.9)
 
 
-def _detail(change: Change, several: bool) -> Markup:
-    lines = [_diff_line(line) for line in list(change_lines(change, with_instance=several))[1:]]
+def _detail(change: Change, seen: PlanView) -> Markup:
+    several, words = len(seen.instances) > 1, seen.words_of(change.identity.instance)
+    lines = [_diff_line(line) for line in list(change_lines(change, words, several))[1:]]
     head = f"<details><summary>{tag(headline(change, with_instance=several))}</summary>"
     shown = [*_shortened(lines)]
     text = f"{head}\n\n{fence(shown, 'diff')}\n\n</details>"
@@ -262,17 +271,18 @@ def _instance_row(named: tuple[str, PlanInstance]) -> Markup:
     return Markup(f"- {code(name)} is {code(instance.facts.scope_id)}{planner}")
 
 
-def _pending_row(item: Pending) -> Markup:
-    what = f"{code(item.action)} {code(str(item.identity))}"
-    since = SINCE.get(item.action, "unresolved from").capitalize()
+def _pending_row(seen: PlanView, item: Pending) -> Markup:
+    name, since = pending_words(item, seen.words_of(item.identity.instance))
+    what = f"{code(name)} {code(str(item.identity))}"
     far = Markup(f": {prose(item.note)}") if item.note else ""
-    return Markup(f"- **{since} run** {code(item.run)}: {what}{far}")
+    return Markup(f"- **{since.capitalize()} run** {code(item.run)}: {what}{far}")
 
 
-def _removal_row(one: Removal) -> Markup:
+def _removal_row(seen: PlanView, one: Removal) -> Markup:
+    words = seen.words_of(one.identity.instance)
     return Markup(
-        f"- {code(one.address)}: once its move has ended, the throttle goes that run "
-        f"{code(one.run)} set for it ({code(one.ticket)})"
+        f"- {code(one.address)}: once its {words.task} has ended, the {words.setting} goes that "
+        f"run {code(one.run)} set for it ({code(one.ticket)})"
     )
 
 
@@ -303,7 +313,7 @@ def _page(seen: PlanView, command: str) -> Callable[[dict[str, Filled]], str]:
     )
     template = environment.get_template("comment.md.j2")
     context = {
-        "title": "no changes" if seen.empty else last_line(seen.counts)[len("Plan: ") : -1],
+        "title": "no changes" if seen.empty else last_line(seen)[len("Plan: ") : -1],
         "destroy": seen.destroy,
         "partial": code(" ".join(seen.partial)) if seen.partial else "",
         "applicable": seen.applicable,

@@ -35,7 +35,7 @@ class Pace:
 
 
 def amount(event: events.Progress) -> str:
-    """`120 of 500 topics`, or `120 topics` while the total is not known."""
+    """`120 of 500 objects`, or `120 objects` while the total is not known."""
     total = "" if event.total is None or event.finished else f" of {event.total:,}"
     counted = event.done if event.total is None or event.finished else event.total
     unit = event.unit.removesuffix("s") if counted == 1 else event.unit

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ..core.change import Action, Change, Outcome, OutcomeStatus
 from ..core.resource import FaultClass
+from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words
 from .style import Paint
 from .text import inline, message, table
 
@@ -56,7 +57,7 @@ STATUSES = (
 _WHY = {
     OutcomeStatus.UNKNOWN: "it may have happened; the next run reads before it decides",
     OutcomeStatus.SKIPPED: "not sent, because what it depends on was not applied",
-    OutcomeStatus.STARTED: "the move of its replicas goes on in the background; the next apply "
+    OutcomeStatus.STARTED: "the {task_on_it} goes on in the background; the next apply "
     "says how it stands",
 }
 
@@ -76,12 +77,17 @@ def apply_report(
     run: str = "",
     next_command: str = "",
     blocked: int = 0,
+    words: Vocabulary = NO_WORDS,
 ) -> ApplyReport:
-    """The report of outcomes; a change with several steps comes once with each of them."""
+    """The report of outcomes; a change with several steps comes once with each of them. words: of
+    the providers."""
     changes: dict[object, tuple[Change, list[Outcome]]] = {}
     for change, outcome in results:
         changes.setdefault((change.identity, change.address), (change, []))[1].append(outcome)
-    rows = tuple(_row(change, outcomes) for change, outcomes in changes.values())
+    rows = tuple(
+        _row(change, outcomes, words.get(change.identity.instance, NEUTRAL))
+        for change, outcomes in changes.values()
+    )
     return ApplyReport(rows, run, next_command, blocked)
 
 
@@ -113,10 +119,11 @@ def done_counts(rows: Iterable[ResultRow]) -> Counter[Action]:
     return Counter(Action.DELETE if row.takes_away else row.action for row in done)
 
 
-def _row(change: Change, outcomes: Sequence[Outcome]) -> ResultRow:
+def _row(change: Change, outcomes: Sequence[Outcome], words: Words) -> ResultRow:
     worst = min(outcomes, key=lambda outcome: STATUSES.index(outcome.status))
     fault = worst.fault
-    reason = f"{fault.code}: {fault.message}" if fault else _WHY.get(worst.status, "")
+    why = _WHY.get(worst.status, "").format(task_on_it=words.task_on_it)
+    reason = f"{fault.code}: {fault.message}" if fault else why
     if fault and worst.status is OutcomeStatus.UNKNOWN:
         reason = f"{reason}; {_WHY[OutcomeStatus.UNKNOWN]}"
     if worst.ticket and not fault:

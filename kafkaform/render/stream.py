@@ -20,6 +20,7 @@ from ..core.diagnostics import Diagnostic, Diagnostics
 from ..core.progress import Event, Message, Progress
 from ..core.resource import Output
 from ..core.value import FrozenMap, Value
+from ..core.words import NO_WORDS, Vocabulary
 from ..plan.model import OutputChange, Plan
 from .diagnostics import diagnostic_data
 from .human import last_line, removal_line
@@ -27,7 +28,7 @@ from .jsonplan import Data, drift_action, masked_paths, output_action, output_na
 from .lines import headline
 from .report import ApplyReport, done_counts
 from .text import SENSITIVE, inline, json_line
-from .view import view
+from .view import PlanView, view
 
 UI_VERSION = "1.2"
 
@@ -94,15 +95,19 @@ def progress(event: Event) -> Data:
 # ── a plan ──────────────────────────────────────────────────────────────────────────────
 
 
-def plan_events(plan: Plan) -> Iterator[Data]:
-    """A whole plan: diagnostics, drift, planned changes, counts, outputs."""
+def plan_events(plan: Plan, words: Vocabulary = NO_WORDS) -> Iterator[Data]:
+    """A whole plan: diagnostics, drift, planned changes, counts, outputs. words: of its
+    providers."""
+    seen = view(plan, words)
     yield from diagnostics(plan.diagnostics)
     for instance in plan.instances.values():
         yield from (log(text, "warn") for text in instance.warnings)
     yield from map(resource_drift, plan.drifted)
     yield from map(planned_change, (one for one in plan.changes if _is_planned(one)))
-    yield from (log(f"to remove: {removal_line(one)}") for one in plan.removals)
-    yield change_summary(plan)
+    for one in plan.removals:
+        line = removal_line(one, seen.words_of(one.identity.instance))
+        yield log(f"to remove: {line}")
+    yield change_summary(seen, plan.token)
     if plan.outputs:
         yield output_changes(plan.outputs)
 
@@ -141,9 +146,8 @@ def resource_drift(change: Change) -> Data:
     return _event("resource_drift", text, change=body)
 
 
-def change_summary(plan: Plan) -> Data:
+def change_summary(seen: PlanView, token: str) -> Data:
     """The counts of the plan's last line, with its approval token."""
-    seen = view(plan)
     counts = seen.counts
     body: Data = {
         "add": counts.add,
@@ -157,10 +161,10 @@ def change_summary(plan: Plan) -> Data:
             "blocked": counts.blocked,
             "removals": counts.removals,
             "applicable": seen.applicable,
-            "token": plan.token,
+            "token": token,
         },
     }
-    return _event("change_summary", last_line(counts), changes=body)
+    return _event("change_summary", last_line(seen), changes=body)
 
 
 def output_changes(changes: Iterable[OutputChange]) -> Data:
@@ -251,7 +255,7 @@ def resource(change: Change) -> Data:
         "addr": change.address,
         "module": module,
         "resource": change.address.removeprefix(f"{module}."),
-        "implied_provider": change.identity.instance.partition(".")[0],
+        "implied_provider": change.identity.provider,
         "resource_type": change.identity.kind,
         "resource_name": name,
         "resource_key": key,

@@ -1,6 +1,6 @@
 """The one place where values and messages become text for people.
 
-Names, configuration values, principals and broker messages are foreign, as `core.foreign` says.
+Names, configuration values, principals and messages of servers are foreign, as `core.foreign` says.
 Every renderer passes them through `inline`, `block` or `value`.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from ..core.canonical import dumps, number_text
+from ..core.cell_width import cell_width
 from ..core.foreign import inline as inline
 from ..core.foreign import log_safe
 from ..core.foreign import spreadsheet_safe as spreadsheet_safe
@@ -67,7 +68,7 @@ def value(item: Value) -> str:
 def spread(item: Value, width: int) -> Iterator[str]:
     """`value`, over several lines if it is a collection that takes more than `width` columns."""
     one = value(item)
-    if cells(one) <= width or not isinstance(item, FrozenMap | tuple):
+    if cell_width(one) <= width or not isinstance(item, FrozenMap | tuple):
         yield one
         return
     if isinstance(item, FrozenMap):
@@ -78,7 +79,7 @@ def spread(item: Value, width: int) -> Iterator[str]:
         parts = [("  ", element) for element in item]
     yield begin
     for lead, part in parts:
-        first, *rest = spread(part, width - cells(lead) - len(after))
+        first, *rest = spread(part, width - cell_width(lead) - len(after))
         *lines, last = lead + first, *(f"  {line}" for line in rest)
         yield from (*lines, last + after)
     yield end
@@ -104,7 +105,7 @@ def pair(before: Value, after: Value, sensitive: bool = False) -> tuple[str, str
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """`1 topic`, `1,200 topics`."""
+    """`1 object`, `1,200 objects`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
@@ -113,25 +114,16 @@ def dotted(path: tuple[str, ...]) -> str:
     return inline(".".join(path)) if path else "object"
 
 
-def cells(text: str) -> int:
-    """How many terminal columns the text takes."""
-    if text.isascii():
-        return len(text)
-    from rich.cells import cell_len  # a table of all wide characters
-
-    return cell_len(text)
-
-
 def pad(text: str, width: int) -> str:
     """The text, filled with spaces to `width` columns."""
-    return text + " " * (width - cells(text))
+    return text + " " * (width - cell_width(text))
 
 
 def wrapped(text: str, width: int) -> list[str]:
     """The text in lines of at most `width` columns, broken after blanks and commas if possible."""
     lines = []
-    while cells(text) > width:
-        end = next(n for n in range(width, 0, -1) if n == 1 or cells(text[:n]) <= width)
+    while cell_width(text) > width:
+        end = next(n for n in range(width, 0, -1) if n == 1 or cell_width(text[:n]) <= width)
         good = max(text.rfind(mark, 0, end) for mark in " ,") + 1
         lines.append(text[: good or end].rstrip(" "))
         text = text[good or end :].lstrip(" ")
@@ -142,11 +134,11 @@ def table(rows: list[list[str]], right: frozenset[int] = frozenset()) -> list[st
     """Lines of aligned columns, two spaces apart. right: columns set flush right."""
     if not rows:
         return []
-    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
         line = [
-            " " * (width - cells(cell)) + cell if index in right else pad(cell, width)
+            " " * (width - cell_width(cell)) + cell if index in right else pad(cell, width)
             for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(line).rstrip())

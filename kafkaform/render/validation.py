@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from ..core.change import Change, Evidence, Verdict
+from ..core.words import NEUTRAL, NO_WORDS, Vocabulary
 from ..plan.model import Plan
 from .jsonplan import Data
 from .lines import evidence_text
@@ -34,8 +35,11 @@ class Checked(Struct, frozen=True):
         return self.how
 
 
-def checked(plan: Plan, verdicts: Mapping[str, Verdict]) -> Iterator[Checked]:
-    """Each change that sends something, in the plan's order. verdicts: by step id."""
+def checked(
+    plan: Plan, verdicts: Mapping[str, Verdict], words: Vocabulary = NO_WORDS
+) -> Iterator[Checked]:
+    """Each change that sends something, in the plan's order. verdicts: by step id; words: of the
+    plan's providers."""
     for change in plan.effective:
         asked = [step for step in change.steps if step.id in verdicts]
         found = [verdicts[step.id] for step in asked]
@@ -46,21 +50,25 @@ def checked(plan: Plan, verdicts: Mapping[str, Verdict]) -> Iterator[Checked]:
         elif change.steps:
             weakest = max((v.evidence for v in found), key=_STRENGTH.index)
             names = (step.request.name for step in asked)
-            how = evidence_text(list(zip(names, (v.evidence for v in found), strict=True)))
+            pairs = list(zip(names, (v.evidence for v in found), strict=True))
+            how = evidence_text(pairs, words.get(change.identity.instance, NEUTRAL))
             yield Checked(change, weakest, how=how)
 
 
-def validation_text(plan: Plan, verdicts: Mapping[str, Verdict]) -> str:
+def validation_text(
+    plan: Plan, verdicts: Mapping[str, Verdict], words: Vocabulary = NO_WORDS
+) -> str:
     """One line a change."""
-    lines = [
-        f"  {inline(row.change.address)}: {inline(row.text)}" for row in checked(plan, verdicts)
-    ]
+    rows = checked(plan, verdicts, words)
+    lines = [f"  {inline(row.change.address)}: {inline(row.text)}" for row in rows]
     return "\n".join(("Dry run:", *lines)) if lines else "Dry run: nothing would be sent."
 
 
-def validation_events(plan: Plan, verdicts: Mapping[str, Verdict]) -> Iterator[Data]:
+def validation_events(
+    plan: Plan, verdicts: Mapping[str, Verdict], words: Vocabulary = NO_WORDS
+) -> Iterator[Data]:
     """One event a change; `evidence` is null for a change that waits or was refused."""
-    for row in checked(plan, verdicts):
+    for row in checked(plan, verdicts, words):
         yield {
             "type": "validation",
             "@message": inline(f"{row.change.address}: {row.text}"),

@@ -9,14 +9,15 @@ from msgspec import Struct
 
 from ..core.change import Action, Change
 from ..core.diagnostics import Diagnostics, has_errors
-from ..core.resource import MOVE, THROTTLE, Pending
+from ..core.resource import SETTING, TASK, Pending
+from ..core.words import NEUTRAL, NO_WORDS, Vocabulary, Words, shared
 from ..plan.model import Mode, OutputChange, Plan, PlanInstance, Removal, Unmanaged
 
 
 class Counts(Struct, frozen=True):
     """Objects by what happens to them. effective: all that an apply does something for; an
     adoption that also writes counts in change and in adopt; destroy: all that takes something
-    away, releases included; removals: throttles of earlier runs that go; blocked: all blocked, of
+    away, releases included; removals: settings of earlier runs that go; blocked: all blocked, of
     which `stopping` stop an apply; unchanged: need nothing."""
 
     effective: int = 0
@@ -39,10 +40,6 @@ class Group(Struct, frozen=True):
     name: str
     title: str
     changes: tuple[Change, ...]
-
-
-SINCE = {MOVE: "moving since", THROTTLE: "throttled since"}
-"""Action of what is pending -> how it is told; anything else is unresolved."""
 
 
 class KindRow(Struct, frozen=True):
@@ -81,6 +78,14 @@ class PlanView(Struct, frozen=True):
     destroy: bool
     errored: bool
     token: str
+    words: Vocabulary
+
+    def words_of(self, instance: str) -> Words:
+        return self.words.get(instance, NEUTRAL)
+
+    def removed(self) -> Words:
+        """The words for all removals together."""
+        return shared(self.words_of(one.identity.instance) for one in self.removals)
 
     @property
     def empty(self) -> bool:
@@ -90,7 +95,8 @@ class PlanView(Struct, frozen=True):
 
     @property
     def manages_nothing(self) -> bool:
-        """Nobody declares or manages anything, so that `empty` says nothing about the cluster."""
+        """Nobody declares or manages anything, so that `empty` says nothing about what is
+        live."""
         return bool(self.token) and not (self.counts.unchanged or self.partial)
 
     @property
@@ -151,8 +157,8 @@ COLUMNS: tuple[tuple[str, Callable[[Change], bool]], ...] = (
 )
 
 
-def view(plan: Plan) -> PlanView:
-    """Group, order and count a plan for all renderers."""
+def view(plan: Plan, words: Vocabulary = NO_WORDS) -> PlanView:
+    """Group, order and count a plan for all renderers. words: of its providers."""
     instances = tuple(sorted(plan.instances.items()))
     return PlanView(
         instances=instances,
@@ -170,7 +176,17 @@ def view(plan: Plan) -> PlanView:
         destroy=plan.options.mode is Mode.DESTROY,
         errored=has_errors(plan.diagnostics),
         token=plan.token if plan.configuration else "",
+        words=words,
     )
+
+
+def pending_words(item: Pending, words: Words) -> tuple[str, str]:
+    """What is pending, and since when: `move`, `moving since`."""
+    if item.action == TASK:
+        return words.task, f"{words.working} since"
+    if item.action == SETTING:
+        return words.setting, f"{words.held} since"
+    return item.action, "unresolved from"
 
 
 def _needs_nothing(change: Change) -> bool:

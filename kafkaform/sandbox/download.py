@@ -19,7 +19,7 @@ def repository() -> Iterator[Fetch]:
     """Meanwhile certificates are checked against the operating system's list as well as the
     one that `requests` brings: behind a company's proxy only the former knows the proxy."""
     try:
-        import truststore
+        import truststore  # noqa: PLC0415  # the sandbox extra has it
     except ImportError:
         raise missing_extra("truststore") from None
     truststore.inject_into_ssl()
@@ -58,7 +58,7 @@ def missing_extra(package: str) -> KafkaformError:
 
 def _resolve(jar: Jar, folder: Path) -> Path:
     try:
-        from jgo.maven import MavenContext
+        from jgo.maven import MavenContext  # noqa: PLC0415  # the sandbox extra has it
     except ImportError:
         raise missing_extra("jgo") from None
     context = MavenContext(repo_cache=folder, local_repos=[], timeout=_TIMEOUT)

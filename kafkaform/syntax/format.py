@@ -255,7 +255,7 @@ def _align(
 
 # What a terminal shows in one cell's place: flags are pairs, and marks, joiners and skin tones
 # belong to the character before them.
-_CLUSTER = re.compile(
+_GRAPHEME = re.compile(
     "[\U0001f1e6-\U0001f1ff]{2}"
     "|.(?:[\u0300-\u036f\u20d0-\u20ff\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]|\u200d.)*",
     re.DOTALL,
@@ -263,11 +263,11 @@ _CLUSTER = re.compile(
 
 
 def _width(words: Sequence[_Word]) -> int:
-    return sum(word.gap + _clusters(word.text) for word in words)
+    return sum(word.gap + _graphemes(word.text) for word in words)
 
 
-def _clusters(text: str) -> int:
-    return len(text) if text.isascii() else sum(1 for _ in _CLUSTER.finditer(text))
+def _graphemes(text: str) -> int:
+    return len(text) if text.isascii() else sum(1 for _ in _GRAPHEME.finditer(text))
 
 
 def _rendered(lines: Sequence[_Line]) -> Iterator[str]:

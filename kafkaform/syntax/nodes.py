@@ -269,6 +269,14 @@ class Block(Node, frozen=True):
         end = self.labels[-1].end if self.labels else self.start + len(self.type)
         return self.source.range(self.start, end)
 
+    def has_argument(self, name: str) -> bool:
+        """Whether the block has this argument."""
+        return name in self.body.attributes
+
+    def list_blocks(self, kind: str) -> tuple[Block, ...]:
+        """The nested blocks of a type, in their order."""
+        return tuple(inner for inner in self.body.blocks if inner.type == kind)
+
 
 class Body(Node, frozen=True):
     """attributes: by name, in the order written (names are unique); blocks: in that order too.

@@ -216,7 +216,7 @@ def _reduce(
             steps.extend(grammar.derive(start, types))
         return grammar.build(tokens, steps), ()
     except grammar.Unexpected as error:
-        from .explain import explain  # most commands need none of it
+        from .explain import explain  # noqa: PLC0415  # only a fault needs it
 
         return None, (explain(source, tokens, error.index, error.expected),)
     except SyntaxFault as error:

@@ -177,9 +177,13 @@ class Stamped(Block, frozen=True):
         force_setattr(self, "_parsed", body)
         return body
 
-    def has(self, name: str) -> bool:
-        """Whether the block has this argument; its body is not parsed for that."""
+    # Both are the same in all blocks of a shape, so the body is not parsed for them.
+
+    def has_argument(self, name: str) -> bool:
         return name in self.shape.block.body.attributes
+
+    def list_blocks(self, kind: str) -> tuple[Block, ...]:
+        return ()  # no block with blocks is passed over
 
 
 def stamp_block(source: Source, stamp: Stamp, shape: Shape) -> Stamped:

@@ -6,19 +6,18 @@ from __future__ import annotations
 import socket
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from msgspec.structs import replace
 
-from .. import __version__
 from ..apply.execute import Run, execute
 from ..apply.freshness import refuse_if_stale, refuse_unproven_removals
 from ..apply.ledger import Ledger
 from ..apply.preflight import checked, refuse
-from ..apply.report import Report, Work
+from ..apply.report import Report
 from ..apply.secrets import in_plan, refuse_exposed, resolve
-from ..apply.stop import Stop, listening
+from ..apply.stop import Stop
 from ..apply.verify import verify
 from ..audit.event import (
     Kind,
@@ -31,24 +30,37 @@ from ..audit.event import (
     verify_body,
 )
 from ..core.change import Change, Outcome, OutcomeStatus, Verdict
-from ..core.diagnostics import Diagnostics
-from ..core.errors import Blocked, Interrupted, KafkaformError, Locked, OtherCluster, PlanRefused
-from ..core.progress import Message
+from ..core.diagnostics import Diagnostics, has_errors
+from ..core.errors import (
+    Blocked,
+    ConfigurationError,
+    Interrupted,
+    KafkaformError,
+    Locked,
+    OtherSystem,
+    PlanRefused,
+    UsageError,
+)
+from ..core.progress import Message, silent
 from ..core.resource import InstanceWorld
 from ..core.value import FrozenMap
+from ..core.words import Words, shared
 from ..plan.approval import change_digest
 from ..plan.build import reviewed
 from ..plan.codec import to_data
 from ..plan.model import Plan
 from ..plan.observe import Look
 from ..state.edit import with_outputs
+from ..version import VERSION
 from .configuration.evaluation import recorded_outputs
-from .outlet import outlive_output
+from .configuration.untrusted import apply_error
+from .events import Announcer, Listener
+from .interrupts import Unsent, unsent
 from .plan_choice import choose, refuse_old_token
-from .planning import refuse_if_blocked
+from .planning import find_unmet, refuse_if_blocked
 from .recovery import close_earlier_runs, wait_for_the_run_before
-from .run import Applied, Ask, Chosen, Scene, Screen
-from .signals import Unsent, tell_finishing, unsent
+from .run import Applied, Ask, Chosen, Scene
+from .secrecy import clean_report, keep_secrets
 from .workspace import (
     Workspace,
     commit_of,
@@ -70,13 +82,52 @@ RECOVERING = (
 )
 
 
-def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
-    """Run one apply. Raises the KafkaformError that its exit code stands for, except for what
-    went wrong while sending: that is in the report."""
+def run_apply(
+    space: Workspace, ask: Ask, *, progress: Listener = silent, stop: Stop | None = None
+) -> Applied:
+    """Run one apply, from lock to unlock.
+
+    Raises the KafkaformError that its exit code stands for. Where something may have been sent,
+    its `applied` says what became of it. What `progress` raises after that is raised in the end.
+    """
+    announce = Announcer(progress)
+    with keep_secrets(space.known):
+        applied = _apply_locked(space, ask, announce, stop or Stop())
+        error = _error_of(applied, ask)
+        if error is not None:
+            raise error
+    if announce.error is not None:
+        raise announce.error
+    return applied
+
+
+def _error_of(applied: Applied, ask: Ask) -> KafkaformError | None:
+    """What a run ends with that was not stopped before it sent, None if all that was asked for is
+    done: what went wrong while sending, a rule that does not hold, or something left out."""
+    error = applied.report.error(ask.again) if applied.report is not None else None
+    if error is None and has_errors(applied.diagnostics):
+        told = applied.diagnostics
+        error = ConfigurationError("it was applied, but a rule does not hold", diagnostics=told)
+        applied = replace(applied, diagnostics=())
+    if error is None and ask.imported is None and ask.make is None:
+        error = find_unmet(applied.plan)
+    if error is not None:
+        error.applied = applied
+    return error
+
+
+def _apply_locked(space: Workspace, ask: Ask, announce: Announcer, stop: Stop) -> Applied:
+    if space.configuration.inputs.untrusted:
+        raise apply_error()
     refuse_old_token(ask.expect)
+    if not (ask.approve or ask.expect or ask.confirm):
+        raise UsageError(
+            "nobody is asked to approve the plan; nothing was sent",
+            "Give a callback that approves it, or the approval of a plan that was reviewed.",
+        )
     run = new_run_id()
-    info = lock_info(run, ask.command, timestamp(space.clock.now()))
-    _tell_of_waiting(space, ask, screen)
+    info = lock_info(run, ask.command, timestamp(space.clock.now()), space.actor)
+    _announce_waiting(space, ask, announce)
     with (
         unsent("interrupted before anything was sent", AGAIN) as mark,
         space.backend.lock(info, ask.lock_timeout, space.clock) as lease,
@@ -88,46 +139,46 @@ def apply(space: Workspace, ask: Ask, screen: Screen) -> Applied:
         found = read_log(space.sink, loaded.state)
         refuse_lost_state(loaded.state, found, space)
         lineage = before.lineage or str(uuid.uuid4())
-        state = replace(before, lineage=lineage, kafkaform_version=__version__)
-        journal = open_journal(space.sink, space.clock, run, state, found, lease)
+        state = replace(before, lineage=lineage, kafkaform_version=VERSION)
+        journal = open_journal(space.sink, space.clock, run, state, found, lease, space.actor)
         journal.mend()
         owed = find_owed_in(space.sink, found)
         ledger = Ledger(space.backend, journal, state, loaded.version, owed.open)
         with connected(space, state, found, ask.instance) as sessions:
             with unsent(RECOVERING, AGAIN):
-                wait_for_the_run_before(lease, found, sessions, space.clock, screen)
-                found = close_earlier_runs(space, ask, found, ledger, sessions, screen, owed)
-            scene = Scene(space, ask, screen, sessions, ledger, found, before.lineage, lease)
+                wait_for_the_run_before(lease, found, sessions, space.clock, announce)
+                found = close_earlier_runs(space, ask, found, ledger, sessions, announce, owed)
+            scene = Scene(
+                space, ask, announce, stop, sessions, ledger, found, before.lineage, lease
+            )
             return _apply(scene, mark)
 
 
-def _tell_of_waiting(space: Workspace, ask: Ask, screen: Screen) -> None:
+def _announce_waiting(space: Workspace, ask: Ask, announce: Announcer) -> None:
     """Who waits for a lock should know, and for whom."""
     holder = space.backend.holder() if ask.lock_timeout > 0 else None
     if holder is not None:
-        screen.progress(Message(f"Waiting up to {ask.lock_timeout:g} s for the lock of {holder}"))
+        announce(Message(f"Waiting up to {ask.lock_timeout:g} s for the lock of {holder}"))
 
 
 def _apply(scene: Scene, mark: Unsent) -> Applied:
     run, ask = scene.ledger.journal.run, scene.ask
     chosen = choose(scene)
-    outlive_output()
     plan = chosen.plan
     if chosen.already:
         return Applied(plan, scene.ledger.state, run, already=chosen.already)
     refuse_if_blocked(plan, ask.fail_on, excludes=ask.make is None)
     if plan.idle:
         broken = _keep_up(scene, chosen)
-        return Applied(plan, scene.ledger.state, run, told=broken)
+        return Applied(plan, scene.ledger.state, run, diagnostics=broken)
     how = _approved(scene, plan)
     _look_again(scene, plan, chosen.done)
     secrets = resolve(in_plan(plan, chosen.done), scene.space.configuration.secret)
     refuse_exposed(plan)
     verdicts = _dry_run(scene, plan, chosen.done)
     _begin(scene, plan, how, verdicts)
-    stop = Stop(heard=tell_finishing)
-    with listening(stop):
-        mark.over = True
+    with scene.stop.listening():
+        mark.over = scene.announce.sending = True
         job = Run(
             plan,
             scene.sessions,
@@ -135,20 +186,16 @@ def _apply(scene: Scene, mark: Unsent) -> Applied:
             secrets,
             scene.ledger,
             scene.space.clock,
-            stop,
-            scene.screen.progress,
+            scene.stop,
+            scene.announce,
             scene.lease,
             chosen.done,
-            scene.ask.again,
+            ask.again,
         )
         report, broken = _end(scene, chosen, _verified(scene, job, execute(job)))
-    _tell(scene.screen, report.work)
-    return Applied(plan, scene.ledger.state, run, report, told=broken)
-
-
-def _tell(screen: Screen, work: Iterable[Work]) -> None:
-    for item in work:
-        screen.stands(item)
+    for work in report.work:
+        scene.announce(work)
+    return Applied(plan, scene.ledger.state, run, clean_report(report), diagnostics=broken)
 
 
 # ── before the first send ───────────────────────────────────────────────────────────────
@@ -159,26 +206,23 @@ def _approved(scene: Scene, plan: Plan) -> str:
     ask = scene.ask
     if ask.expect:
         return "expect"
-    if ask.plan_file:
-        return "plan_file"
     if ask.confirm:
-        _confirmed(plan, ask.confirm)
+        _confirmed(plan, ask.confirm, shared(scene.space.words.values()))
         return "confirm"
-    if ask.how:
-        return ask.how
-    if not scene.screen.approve(plan):
+    # A coroutine that nobody awaits, or a word such as "no", must not count as a yes.
+    if ask.approve is None or ask.approve(plan) is not True:
         raise KafkaformError("not approved; nothing was sent")
-    return "terminal"
+    return ask.approved_by
 
 
-def _confirmed(plan: Plan, confirm: tuple[str, ...]) -> None:
-    """Raises KafkaformError unless exactly the clusters of the plan are named."""
+def _confirmed(plan: Plan, confirm: tuple[str, ...], words: Words) -> None:
+    """Raises KafkaformError unless exactly the systems of the plan are named. words: for them."""
     scopes = {item.facts.scope_id for item in plan.instances.values()}
     if scopes != set(confirm):
         raise KafkaformError(
             f"--confirm names {', '.join(sorted(set(confirm)))}, but this would destroy in "
             f"{', '.join(sorted(scopes))}",
-            "Name exactly the clusters that you mean. Nothing was sent.",
+            f"Name exactly the {words.system}s that you mean. Nothing was sent.",
         )
 
 
@@ -233,7 +277,7 @@ def _refuse_if_worse(before: Sequence[Change], again: Sequence[Change]) -> None:
 def _dry_run(scene: Scene, plan: Plan, done: Mapping[str, Outcome]) -> Mapping[str, Verdict]:
     """Pass 1: rights of all steps, then every step with nothing before it. One refusal, and
     nothing is sent."""
-    verdicts = checked(plan, done, scene.sessions, scene.space.clock, scene.screen.progress)
+    verdicts = checked(plan, done, scene.sessions, scene.space.clock, scene.announce)
     refuse(verdicts, {step.id: step for change in plan.effective for step in change.steps})
     return verdicts
 
@@ -249,7 +293,7 @@ def _begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Verdict]) 
         command=scene.ask.command,
         host=socket.gethostname(),
         commit=commit_of(scene.space.configuration.folder),
-        kafkaform_version=__version__,
+        kafkaform_version=VERSION,
     )
     data = to_data(plan)
     assert isinstance(data, FrozenMap)  # a plan is a dataclass
@@ -267,7 +311,7 @@ def _begin(scene: Scene, plan: Plan, how: str, verdicts: Mapping[str, Verdict]) 
 
 
 def _verified(scene: Scene, job: Run, report: Report) -> Report:
-    """The report, with what some broker does not show yet."""
+    """The report, with what some node does not show yet."""
     good = {r.change.identity for r in report.results if r.outcome.status is OutcomeStatus.APPLIED}
     bad = {
         r.change.identity for r in report.results if r.outcome.status is not OutcomeStatus.APPLIED
@@ -281,10 +325,8 @@ def _verified(scene: Scene, job: Run, report: Report) -> Report:
         if result.outcome.incarnation is not None
     }
     try:
-        late = verify(
-            whole, made, job.sessions, job.types, job.clock, job.stop, scene.screen.progress
-        )
-    except (Interrupted, OtherCluster) as error:
+        late = verify(whole, made, job.sessions, job.types, job.clock, job.stop, scene.announce)
+    except (Interrupted, OtherSystem) as error:
         return replace(report, stopped=error)
     places = [(item.address, item.node) for item in late]
     scene.ledger.journal.write(Kind.VERIFY, verify_body(job.plan.approval, len(whole), places))
@@ -293,15 +335,15 @@ def _verified(scene: Scene, job: Run, report: Report) -> Report:
 
 def _end(scene: Scene, chosen: Chosen, report: Report) -> tuple[Report, Diagnostics]:
     """Outputs, the end of the run, and the state anchored at it; the report, and the rules that do
-    not hold. Whoever lost the lock writes nothing any more, and outputs of another cluster are
+    not hold. Whoever lost the lock writes nothing any more, and outputs of another system are
     nobody's."""
     if isinstance(report.stopped, Locked):
         return report, ()
     broken: Diagnostics = ()
     try:
-        if not isinstance(report.stopped, OtherCluster):
+        if not isinstance(report.stopped, OtherSystem):
             broken = _keep_up(scene, chosen)
-    except OtherCluster as error:
+    except OtherSystem as error:
         report = replace(report, stopped=error)
     counts = Counter(result.outcome.status.value for result in report.results)
     end = run_end_body(chosen.plan.approval, complete=report.complete, counts=counts)

@@ -12,9 +12,9 @@ from kafkaform_kafka.connection import java_properties as java
 
 from ..core.diagnostics import Diagnostic, Diagnostics, Range, Severity, has_errors, suggest
 from ..core.errors import ConfigurationError, UsageError
-from ..core.partial_repr import PartialRepr
 from ..core.redaction import remember
 from ..core.resource import ProviderConfig
+from ..core.secret import PartialRepr
 from ..provider.contract import Provider, Secrets, Session
 from ..provider.registry import Registry
 from .configuration.evaluation import Configuration, Inputs, read_configuration
@@ -83,12 +83,11 @@ def resolve_configured(inputs: ConnectionInputs) -> Connection:
         )
     # Data sources come after provider blocks, so none is read: a cluster can be looked at while
     # another one is down, or while a right for one of them is missing.
-    desired = configuration.evaluated(ask=False).desired
+    desired = configuration.evaluate(ask=False).desired
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
     settings = _chosen(desired.providers, inputs.provider)
-    # Loading what resolves secrets also loads the plan; flags alone do not need it.
-    from ..apply.secrets import references, resolve
+    from ..apply.secrets import references, resolve  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
 
     secrets = resolve(references(settings.config), configuration.secret)
     return Connection(registry.load(settings.name), settings, secrets, configuration)

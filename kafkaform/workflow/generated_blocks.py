@@ -300,7 +300,7 @@ def _bare(texts: Iterable[str]) -> list[str]:
 
 
 def _noun(kind: str) -> str:
-    """`kafka_topic` is a topic."""
+    """`topic` of `kafka_topic`."""
     return kind.partition("_")[2] or kind
 
 

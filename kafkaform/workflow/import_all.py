@@ -1,11 +1,11 @@
-"""`import --all`: what the clusters have, the state does not know, and no block declares.
+"""`import --all`: what the systems have, the state does not know, and no block declares.
 
 Reads only. What a listing may have left out is said, and never counts as not being there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 
@@ -15,22 +15,26 @@ from msgspec.structs import replace
 from ..core.address import Address
 from ..core.diagnostics import Diagnostic, Severity, suggest
 from ..core.errors import KafkaformError, UsageError
+from ..core.redaction import clean
 from ..core.resource import CoverageKind, Depth, Facts, Identity, Observed, Sweep
 from ..core.schema import Attribute
 from ..core.value import EMPTY, FrozenMap, SecretRef, Value
+from ..language.declare.folder import Tree
 from ..language.declare.top_level import declare
 from ..plan.diff import compare
 from ..provider.contract import ResourceType, Session
 from ..render.text import inline
 from ..syntax.parse import parse
+from .configuration.evaluation import read_configuration
 from .generated_blocks import Found, Names, filled, generate, imports
+from .secrecy import keep_secrets
 from .workspace import Workspace, first_state, open_instance
 
 PARTS: Mapping[str, str] = {"kafka_topic_config": "kafka_topic"}
 """Type -> the type whose objects hold its objects: it is not listed by itself, and what it
 declares is not declared by the other too."""
 SWITCHED_OFF = frozenset({"SECURITY_DISABLED"})
-"""Faults of a listing that say that the cluster has no objects of the kind at all."""
+"""Faults of a listing that say that the system has no objects of the kind at all."""
 PLACEHOLDER = SecretRef("env", "")
 """Where a secret has to be, which nobody can read."""
 NAMES_SHOWN = 5
@@ -70,8 +74,49 @@ class Stock(Struct, frozen=True):
         return len(self.found) + len(self.declared)
 
 
+class GeneratedConfiguration(Struct, frozen=True):
+    """text: HCL with a block for each object and import blocks that take them over; count: of
+    objects; gaps: what may be missing, for people; complete: every listing answered."""
+
+    text: str
+    count: int
+    gaps: tuple[str, ...]
+    complete: bool
+
+
+def import_all(
+    workspace: Workspace,
+    *,
+    types: Sequence[str] = (),
+    match: Sequence[str] = (),
+    name: str = "generated",
+) -> GeneratedConfiguration:
+    """Write configuration for every live object that is neither declared nor recorded.
+
+    Changes nothing: what is written takes the objects over with the next apply. types: only these;
+    match: only identity keys that one of these globs fits; name: of the file in faults.
+
+    Raises UsageError for a type that no provider lists, ConnectError, and KafkaformError if what
+    is generated would not say what the clusters have.
+    """
+    with keep_secrets(workspace.known):
+        stock = take_stock(workspace, Wanted(tuple(types), tuple(match)))
+        text = ""
+        if stock.count:
+            tree = read_tree(workspace)
+            text = proven(workspace, tree, written(workspace, tree, stock), stock, name)
+        return GeneratedConfiguration(clean(text), stock.count, stock.gaps, not stock.failed)
+
+
+def read_tree(workspace: Workspace) -> Tree:
+    """The blocks of the folder: a workspace does not keep them."""
+    configuration = workspace.configuration
+    folder, inputs = configuration.folder, configuration.inputs
+    return read_configuration(folder, inputs, configuration.registry).tree
+
+
 def take_stock(space: Workspace, wanted: Wanted) -> Stock:
-    """Everything that every cluster of the configuration has and the state lacks. Raises
+    """Everything that every system of the configuration has and the state lacks. Raises
     UsageError for a type that no provider lists, ConnectError."""
     _refuse_unknown(space, wanted)
     state = space.backend.load().state or first_state(space.sink)
@@ -100,9 +145,9 @@ def _thing(identity: Identity, session: Session) -> Thing:
     return session.facts.scope_id, identity.kind, identity.key
 
 
-def written(space: Workspace, stock: Stock) -> str:
+def written(space: Workspace, tree: Tree, stock: Stock) -> str:
     """The stock as a configuration file beside those that are there."""
-    names = _taken(space)
+    names = _taken(tree)
     parts = [
         _header(stock),
         imports(sorted(stock.declared)),
@@ -111,13 +156,12 @@ def written(space: Workspace, stock: Stock) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def proven(space: Workspace, text: str, stock: Stock, name: str) -> str:
+def proven(space: Workspace, own: Tree, text: str, stock: Stock, name: str) -> str:
     """The text, which beside the folder's own files declares just what was found.
 
     Raises KafkaformError if it does not: it must not be applied then.
     """
     file, faults = parse(text.encode(), name)
-    own = space.configuration.tree
     tree = replace(own, configuration=(*own.configuration, file))
     made = replace(space.configuration, tree=tree).desired(offline=True)
     said = {item.identity: item.attributes for item in made.declared}
@@ -131,7 +175,7 @@ def proven(space: Workspace, text: str, stock: Stock, name: str) -> str:
         what = f": {', '.join(wrong[:NAMES_SHOWN])}" if wrong else ""
         fault = Diagnostic(
             Severity.ERROR,
-            f"What was generated does not say what the cluster has{what}; nothing was written",
+            f"What was generated does not say what is live{what}; nothing was written",
             advice="Leave out what is named with --match or --type.",
         )
         raise KafkaformError(fault.summary, diagnostics=(fault, *broken))
@@ -160,10 +204,10 @@ def _header(stock: Stock) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _taken(space: Workspace) -> Names:
+def _taken(tree: Tree) -> Names:
     """What the folder's own blocks are called."""
     names = Names()
-    found, _ = declare(space.configuration.tree)
+    found, _ = declare(tree)
     names.locals.update(found.locals)
     for address in found.resources:
         names.blocks[address.type].add(address.name)
@@ -185,14 +229,14 @@ def _is_listed(kind: ResourceType) -> bool:
     return kind.expand is None and kind.name not in PARTS
 
 
-# ── one cluster ─────────────────────────────────────────────────────────────────────────
+# ── one system ──────────────────────────────────────────────────────────────────────────
 
 
 def _instance(
     space: Workspace, session: Session, instance: str, known: set[Thing], wanted: Wanted
 ) -> Stock:
     """The objects that nobody declares or records; `known` is extended by them, since another
-    instance may lead to the same cluster."""
+    instance may lead to the same system."""
     stock = Stock()
     for name, kind in space.providers[instance].types.items():
         if _is_listed(kind) and (not wanted.types or name in wanted.types):

@@ -17,7 +17,7 @@ from ..core.clock import Clock
 from ..core.errors import StorageError
 from ..state.backend import Lease
 from .stores import Store
-from .workspace import lock_info, new_run_id, who
+from .workspace import find_actor, lock_info, new_run_id
 
 COMMAND = "audit mend"
 
@@ -57,7 +57,7 @@ def _mended(sink: LocalSink, fork: Fork, lease: Lease, time: str, run: str) -> M
     others = tuple(record_of(line, sink.location) for line in compress(sink.lines(), gone))
     plans = _plans(sink, fork, {of_run(record) for record in others})
     kept = sink.keep_whole(f"forked-{fork.begin}")
-    joined = rejoin(fork, plans, others, kept, time=time, run=run, actor=who())
+    joined = rejoin(fork, plans, others, kept, time=time, run=run, actor=find_actor())
     lease.ensure(0.0)
     sink.replace_whole(chain(_staying(sink, fork), (encode(record) for record in joined)))
     return Mended(others, fork.head.seq + 2 + len(plans), kept.file)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -25,25 +24,27 @@ from ..plan.build import record_only
 from ..plan.codec import recorded
 from ..plan.drafts import ownership
 from ..plan.model import Plan
-from .plan_files import saved_plan
+from .events import Note, PlanChosen
 from .planning import add_removals, plan_now
 from .run import Ask, Chosen, Scene
+
+NOT_REVIEWED = "What earlier runs owe is left to the next apply: it was not reviewed."
 
 
 def resumed(ask: Ask, found: Index) -> frozenset[str]:
     """Ids of the runs that this apply goes on with: those of the open run, if its approval is
     the one that is asked for and still made by today's rules."""
     open_run = found.open_run
-    if open_run is None or _wanted(ask, _saved(ask.plan_file)) != open_run.approval:
+    if open_run is None or _wanted(ask) != open_run.approval:
         return frozenset()
     if open_run.plan is None or open_run.plan.get("rule") != RULE:
         return frozenset()
     return frozenset(run.run for run in found.runs.values() if run.approval == open_run.approval)
 
 
-def _wanted(ask: Ask, saved: Plan | None) -> str:
+def _wanted(ask: Ask) -> str:
     """The approval that is asked for by name; "" for whatever a new plan has."""
-    return saved.approval if saved else (ask.expect or "").partition(".")[0]
+    return ask.plan.approval if ask.plan else (ask.expect or "").partition(".")[0]
 
 
 def choose(scene: Scene) -> Chosen:
@@ -51,10 +52,9 @@ def choose(scene: Scene) -> Chosen:
     ask, found = scene.ask, scene.found
     if ask.make is not None:
         plan = add_removals(ask.make(scene), scene.space, scene.sessions, found)
-        scene.screen.plan(plan)
+        scene.announce(PlanChosen(plan))
         return Chosen(plan, {}, made_now=True)
-    saved = _saved(ask.plan_file)
-    wanted = _wanted(ask, saved)
+    saved, wanted = ask.plan, _wanted(ask)
     if saved is not None:
         refuse_if_altered(saved, scene.space.providers)
         _expected(saved, ask.expect)
@@ -65,28 +65,29 @@ def choose(scene: Scene) -> Chosen:
         # A first run's plan knows no lineage yet; the log that holds it is this state's own.
         state = replace(scene.ledger.state, lineage=plan.lineage)
         refuse_if_foreign(plan, state, scene.sessions)
-        scene.screen.note(f"Resuming run {found.open_run.run}.")
+        scene.announce(Note(f"Resuming run {found.open_run.run}."))
+        scene.announce(PlanChosen(plan, found.open_run.run))
         return Chosen(plan, _still_done(scene, plan))
     past = found.last_run_of(wanted) if wanted else None
     if past is not None and past.complete:
         plan = saved or _recorded_plan(scene, past.run)
         settled = not plan.removals or not _still_owed(scene, plan)
         if settled and ask.expect in (None, plan.token) and _holds(scene, plan):
+            scene.announce(PlanChosen(plan, past.run))
+            scene.announce(Note(f"Already applied by run {past.run}; everything is still so."))
             return Chosen(plan, {}, past.run)
     if saved is not None:
         refuse_if_foreign(saved, scene.planned, scene.sessions)
-        scene.screen.plan(saved)
+        scene.announce(PlanChosen(saved))
         return Chosen(saved, {})
-    plan = plan_now(
-        scene.space, scene.sessions, scene.planned, found, ask.options, scene.screen.progress
-    )
+    plan = plan_now(scene.space, scene.sessions, scene.planned, found, ask.options, scene.announce)
     if ask.imported is not None:
         plan = record_only(plan)
     bare = without_removals(plan) if plan.removals and ask.expect else plan
     if bare is not plan and ask.expect == bare.token:
-        scene.screen.note("What earlier runs owe is left to the next apply: it was not reviewed.")
+        scene.announce(Note(NOT_REVIEWED))
         plan = bare
-    scene.screen.plan(plan)
+    scene.announce(PlanChosen(plan))
     _expected(plan, ask.expect)
     return Chosen(plan, {}, made_now=True)
 
@@ -99,10 +100,6 @@ def refuse_old_token(token: str | None) -> None:
             "digits of the configuration's digest, and does not cover all that an apply does",
             AGAIN,
         )
-
-
-def _saved(path: Path | None) -> Plan | None:
-    return None if path is None else saved_plan(path)
 
 
 def _expected(plan: Plan, token: str | None) -> None:

@@ -7,14 +7,17 @@ import errno
 import os
 from pathlib import Path
 
-from ..core.errors import StorageError, UsageError
+from ..apply.secrets import refuse_exposed
+from ..core.errors import ConfigurationError, StorageError, UsageError
 from ..core.storage import refusal
-from ..plan.codec import decode
+from ..core.words import Vocabulary, Words
+from ..plan.codec import decode, encode
 from ..plan.model import Plan
+from ..provider.registry import Registry
 from ..state.backends import files
 
 
-def save(path: Path, data: bytes, *, private: bool) -> None:
+def save_file(path: Path, data: bytes, *, private: bool) -> None:
     """Put a file in its place at once; another name of the file that was there keeps the old
     bytes. private: for this user alone. Raises StorageError for a place that holds something
     else than a file."""
@@ -41,9 +44,19 @@ def _umask() -> int:
     return mask
 
 
-def saved_plan(path: Path) -> Plan:
-    """The plan that `plan -out=FILE` saved. Raises UsageError for what cannot be read,
-    PlanRefused for what is no plan."""
+def save_plan(plan: Plan, path: Path | str) -> None:
+    """Save a plan to be applied later, here or elsewhere, in a file for this user alone.
+
+    Raises StorageError, and ConfigurationError for a plan that a secret stands in.
+    """
+    refuse_exposed(plan)
+    save_file(Path(path), encode(plan), private=True)
+
+
+def load_plan(path: Path | str) -> Plan:
+    """The plan that `save_plan` or `kafkaform plan --out FILE` saved. Raises UsageError for what
+    cannot be read, PlanRefused for what is no plan."""
+    path = Path(path)
     try:
         return decode(files.read(path.resolve()), str(path))
     except (OSError, RuntimeError) as error:
@@ -51,3 +64,12 @@ def saved_plan(path: Path) -> Plan:
         raise UsageError(
             f"{path} cannot be read: {reason}", "Save a plan: `kafkaform plan -out=FILE`."
         ) from None
+
+
+def words_of(plan: Plan, registry: Registry) -> Vocabulary:
+    """The words of the plan's providers; a provider that is not installed here has none."""
+    words: dict[str, Words] = {}
+    for instance in plan.instances:
+        with contextlib.suppress(ConfigurationError):
+            words[instance] = registry.load(instance.partition(".")[0]).words
+    return words

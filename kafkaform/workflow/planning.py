@@ -6,18 +6,18 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from .. import __version__
 from ..apply.obligations import ask
-from ..apply.owed import find_throttles, with_removals
-from ..apply.preflight import checked
+from ..apply.owed import find_settings, with_removals
+from ..apply.preflight import checked, refuse
 from ..apply.replay import replay
+from ..apply.secrets import in_plan, refuse_exposed, resolve
 from ..audit.event import seconds, timestamp
 from ..audit.index import Index, pending
 from ..core.address import matches
 from ..core.change import BlockKind, Verdict
 from ..core.diagnostics import has_errors, suggest
 from ..core.errors import Blocked, ConfigurationError, UsageError
-from ..core.progress import Report
+from ..core.progress import Report, silent
 from ..core.resource import Desired
 from ..plan.build import Header, make_plan
 from ..plan.model import Mode, Options, Plan
@@ -25,6 +25,10 @@ from ..plan.observe import Look, gather
 from ..provider.contract import Session
 from ..render.text import count
 from ..state.model import State
+from ..version import VERSION
+from .configuration.untrusted import dry_run_error
+from .events import Announcer, DryRun, Listener, PlanChosen
+from .secrecy import keep_secrets
 from .workspace import (
     Workspace,
     connected,
@@ -47,25 +51,53 @@ _ROUNDS = 3
 ROUND = " --exclude goes round one that cannot be read."
 
 
-def read_only_plan(space: Workspace, options: Options, report: Report) -> Plan:
-    """The plan of `plan` and `show`: the state with what the log tells after it, open intents as
-    pending."""
-    with _planned(space, options, report) as (plan, _):
-        return plan
+def plan_changes(
+    workspace: Workspace,
+    options: Options = Options(),  # noqa: B008  # it is frozen
+    *,
+    validate: bool = False,
+    progress: Listener = silent,
+) -> Plan:
+    """Find out what an apply would change. It only reads, and takes no lock.
+
+    validate: also do the dry run that an apply does first. progress: called with events, at last
+    with a `PlanChosen` and, after a dry run, a `DryRun`.
+
+    Raises DryRunRefused naming every step that the dry run refuses, ConfigurationError for faults
+    and for a plan that a secret stands in, UsageError for an option that fits nothing,
+    ConnectError, PlanRefused, StorageError.
+    """
+    if validate and workspace.configuration.inputs.untrusted:
+        raise dry_run_error()
+    announce = Announcer(progress)
+    with keep_secrets(workspace.known):
+        with _read_only_plan(workspace, options, announce) as (plan, sessions):
+            verdicts = checked(plan, (), sessions, workspace.clock, announce) if validate else {}
+        announce(PlanChosen(plan))
+        if validate:
+            refuse_dry_run(workspace, plan, verdicts, announce)
+        else:
+            refuse_exposed(plan)
+    return plan
 
 
-def validated_plan(
-    space: Workspace, options: Options, report: Report
-) -> tuple[Plan, Mapping[str, Verdict]]:
-    """The plan, and what the dry run of an apply says of its steps now."""
-    with _planned(space, options, report) as (plan, sessions):
-        return plan, checked(plan, (), sessions, space.clock, report)
+def refuse_dry_run(
+    workspace: Workspace, plan: Plan, verdicts: Mapping[str, Verdict], announce: Announcer
+) -> None:
+    """Tell what the dry run says. Raises ConfigurationError for secrets that are missing,
+    DryRunRefused naming every refused step."""
+    announce(DryRun(plan, verdicts))
+    resolve(in_plan(plan), workspace.configuration.secret)
+    refuse_exposed(plan)
+    refuse(verdicts, {step.id: step for change in plan.effective for step in change.steps})
 
 
 @contextmanager
-def _planned(
+def _read_only_plan(
     space: Workspace, options: Options, report: Report
 ) -> Iterator[tuple[Plan, Mapping[str, Session]]]:
+    """The plan of the state with what the log tells after it, open intents as pending; and the
+    sessions that it was read by."""
     for left in reversed(range(_ROUNDS)):
         stored = space.backend.load().state
         state = stored or first_state(space.sink)
@@ -122,7 +154,7 @@ def add_removals(
 ) -> Plan:
     """The plan, with what earlier runs owe and this one may remove."""
     owed = find_owed_in(space.sink, found)
-    return with_removals(plan, owed, ask(find_throttles(owed.open), sessions))
+    return with_removals(plan, owed, ask(find_settings(owed.open), sessions))
 
 
 def _refuse_idle_adopt(desired: Desired, options: Options) -> None:
@@ -141,15 +173,14 @@ def _settle(space: Workspace, sessions: Mapping[str, Session], found: Index) -> 
     last = max((seconds(run.time) for run in found.runs.values()), default=0.0)
     if space.clock.now() - last > SETTLE_WINDOW_SECONDS:
         return 0.0
-    timeouts = (float(s.facts.values.get("operation_timeout", 30)) for s in sessions.values())
-    return max(timeouts, default=0.0)
+    return max((session.facts.operation_timeout for session in sessions.values()), default=0.0)
 
 
 def _header(space: Workspace, state: State) -> Header:
     head = state.audit_head
     return Header(
         created=timestamp(space.clock.now()),
-        kafkaform_version=__version__,
+        kafkaform_version=VERSION,
         audit_head=f"{head.seq}/{head.hash}" if head else "",
         display=display(space),
     )
@@ -179,17 +210,18 @@ def refuse_if_blocked(plan: Plan, fail_on: Sequence[str], *, excludes: bool = Tr
         )
 
 
-def refuse_unmet(plan: Plan) -> None:
-    """Raises Blocked if something that was asked for is left out of an apply of the plan, which
-    otherwise goes on without it."""
+def find_unmet(plan: Plan) -> Blocked | None:
+    """The error for what was asked for and is left out of an apply of the plan, which otherwise
+    goes on without it."""
     left = plan.unmet()
-    if left:
-        named = ", ".join(change.address for change in left[:5]) + (" ..." if left[5:] else "")
-        raise Blocked(
-            f"{count(len(left), 'object')} {'is' if len(left) == 1 else 'are'} blocked and left as "
-            f"{'it is' if len(left) == 1 else 'they are'}: {named}",
-            "The plan names the reason and what to do for each. All else is as it says.",
-        )
+    if not left:
+        return None
+    named = ", ".join(change.address for change in left[:5]) + (" ..." if left[5:] else "")
+    return Blocked(
+        f"{count(len(left), 'object')} {'is' if len(left) == 1 else 'are'} blocked and left as "
+        f"{'it is' if len(left) == 1 else 'they are'}: {named}",
+        "The plan names the reason and what to do for each. All else is as it says.",
+    )
 
 
 def apply_command(plan: Plan) -> str:

@@ -14,14 +14,16 @@ from ..audit.index import Index
 from ..core.clock import Clock
 from ..core.errors import OutcomeUnknown
 from ..core.progress import Message
+from ..core.words import Vocabulary, shared
 from ..plan.approval import RULE
 from ..plan.codec import recorded
 from ..plan.model import Mode
 from ..provider.contract import Session
 from ..render.text import count
 from ..state.backend import Lease
+from .events import Announcer
 from .plan_choice import resumed
-from .run import Ask, Screen
+from .run import Ask
 from .workspace import Workspace, read_log, refuse_moved_on
 
 NAMED = 5
@@ -29,17 +31,17 @@ NAMED = 5
 
 
 def wait_for_the_run_before(
-    lease: Lease, found: Index, sessions: Mapping[str, Session], clock: Clock, screen: Screen
+    lease: Lease, found: Index, sessions: Mapping[str, Session], clock: Clock, announce: Announcer
 ) -> None:
-    """Whoever lost the lock may have sent something at its last moment: wait until the brokers
-    have answered or given up."""
+    """Whoever lost the lock may have sent something at its last moment: wait until all that it
+    asked have answered or given up."""
     if lease.taken_over is None or not found.open_intents or not sessions:
         return
     longest = max(patience(session.facts) for session in sessions.values())
     left = lease.taken_over + longest - clock.monotonic()
     if left > 0:
         text = f"Waiting {left:.0f} s for what the run before may still have under way"
-        screen.progress(Message(text))
+        announce(Message(text))
         clock.sleep(left)
 
 
@@ -49,7 +51,7 @@ def close_earlier_runs(
     found: Index,
     ledger: Ledger,
     sessions: Mapping[str, Session],
-    screen: Screen,
+    announce: Announcer,
     owed: Owed,
 ) -> Index:
     """Close what earlier runs left open; the index of the log after that."""
@@ -58,26 +60,29 @@ def close_earlier_runs(
     wished = () if ask.options.mode is Mode.DESTROY else space.desired.declared
     declared = {item.identity: item for item in wished}
     again = resumed(ask, found)
-    world = World(sessions, space.types, declared, space.clock, screen.progress, again)
+    world = World(sessions, space.types, declared, space.clock, announce, again)
     recovered = recover(found, ledger, world)
     ledger.discharge(give_up(owed.never_sent))
-    screen.recovered(recovered)
+    announce(recovered)
     for item in recovered.work:
-        screen.stands(item)
+        announce(item)
     if recovered.open:
-        raise _unresolved(recovered.open, found, ask.command)
+        raise _unresolved(recovered.open, found, ask.command, space.words)
     found = read_log(space.sink, ledger.state)
     refuse_moved_on(ledger.journal, found)
     return found
 
 
-def _unresolved(left: Sequence[Result], found: Index, command: str) -> OutcomeUnknown:
+def _unresolved(
+    left: Sequence[Result], found: Index, command: str, words: Vocabulary
+) -> OutcomeUnknown:
     """What nobody could find out, and what the user can do about it. command: that runs."""
     hidden = [result for result in left if untellable(result.change, result.step)]
     if hidden != list(left) or found.open_run is None or found.open_run.plan is None:
+        nodes = f"{shared(words.values()).node}s"
         return OutcomeUnknown(
             f"{count(len(left), 'step')} of an earlier run cannot be read: {_some(left)}",
-            f"Make them readable (brokers, rights), then run {command} again. Nothing was sent.",
+            f"Make them readable ({nodes}, rights), then run {command} again. Nothing was sent.",
         )
     plan = recorded(found.open_run.plan, found.open_run.run)
     again = f"Send the same once more with `kafkaform apply --expect {plan.token}`, or give"

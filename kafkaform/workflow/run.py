@@ -1,40 +1,43 @@
-"""The nouns of one apply from the command line."""
+"""The nouns of one run."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..apply.again import Again
+from ..apply.again import APPLY, Again
 from ..apply.ledger import Ledger
-from ..apply.recover import Recovered
-from ..apply.report import Report, Work
+from ..apply.report import Report, Result
+from ..apply.stop import Stop
 from ..audit.index import Index
 from ..core.change import Outcome
 from ..core.diagnostics import Diagnostics
-from ..core.progress import Report as ReportTo
+from ..core.resource import Output
 from ..plan.model import Options, Plan
 from ..provider.contract import Session
 from ..state.backend import Lease
 from ..state.model import State
+from .configuration.evaluation import recorded as recorded_outputs
+from .events import Announcer
 from .workspace import Workspace
+
+Approve = Callable[[Plan], bool]
+"""Decides about the plan that would be applied. Only True approves it."""
 
 
 class Ask(Struct, frozen=True):
-    """How this apply was asked for. plan_file: a saved plan; expect: a reviewed token; how: how
-    it is approved if nobody is asked (`auto_approve`); wait: poll for visibility; confirm: the
-    cluster ids whose objects a destroy may delete; imported: (address, id) to record only;
-    instance, make: the provider instance and the plan of a command that needs no block."""
+    """How this run was asked for. plan: apply this one and no other; expect: a reviewed token;
+    approve, approved_by: who is asked, and what the log calls him; wait: poll for visibility;
+    confirm: the scope ids whose objects a destroy can delete; imported: (address, id) to record
+    only; instance, make: the provider instance and the plan of a command that needs no block."""
 
-    options: Options
-    plan_file: Path | None = None
+    options: Options = Options()
+    plan: Plan | None = None
     expect: str | None = None
-    how: str | None = None
+    approve: Approve | None = None
+    approved_by: str = "callback"
     fail_on: tuple[str, ...] = ()
     wait: bool = True
     lock_timeout: float = 0.0
@@ -43,46 +46,30 @@ class Ask(Struct, frozen=True):
     imported: tuple[str, str] | None = None
     instance: str | None = None
     make: Callable[[Scene], Plan] | None = None
-
-    @property
-    def again(self) -> Again:
-        """How the user goes on if this run is refused or ends in part."""
-        plan = [shlex.quote(str(self.plan_file))] if self.plan_file else []
-        token = ["--expect", self.expect] if self.expect else []
-        words = " ".join(("kafkaform", self.command, *plan, *token))
-        named = self.command == "apply"
-        same = f"`{words}`" if named else f"the same `{words}`"
-        return Again(self.command, same, reviewed=bool(plan or token))
-
-
-class Screen(Protocol):
-    """What an apply shows and asks while it runs."""
-
-    @property
-    def progress(self) -> ReportTo: ...
-
-    def recovered(self, found: Recovered) -> None: ...
-
-    def plan(self, plan: Plan) -> None: ...
-
-    def approve(self, plan: Plan) -> bool: ...
-
-    def note(self, text: str) -> None: ...
-
-    def stands(self, work: Work) -> None: ...
+    again: Again = APPLY
 
 
 class Applied(Struct, frozen=True):
-    """plan: what was applied; report: None if nothing was sent; run: its id; already: the
-    earlier run that had applied it whole; told: rules of the configuration that the apply has
-    shown not to hold."""
+    """What a run did. plan: what was applied; run: its id in the log; report: how each request
+    ended, None if nothing was sent; already: the earlier run that had applied it whole;
+    diagnostics: rules of the configuration that the apply has shown not to hold."""
 
     plan: Plan
     state: State
     run: str
     report: Report | None = None
     already: str = ""
-    told: Diagnostics = ()
+    diagnostics: Diagnostics = ()
+
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Each request's share of a change, and how it ended."""
+        return () if self.report is None else self.report.results
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        """The outputs that are recorded now; a sensitive one has no value."""
+        return recorded_outputs(self.state.outputs)
 
 
 class Scene(Struct, frozen=True):
@@ -91,7 +78,8 @@ class Scene(Struct, frozen=True):
 
     space: Workspace
     ask: Ask
-    screen: Screen
+    announce: Announcer
+    stop: Stop
     sessions: Mapping[str, Session]
     ledger: Ledger
     found: Index

@@ -29,7 +29,7 @@ from ..state.codec import row_data
 from ..state.edit import with_head
 from ..state.model import State, new_state
 from .stores import Store
-from .workspace import lock_info, new_run_id, read_log, who
+from .workspace import find_actor, lock_info, new_run_id, read_log
 
 AT_ONCE = 1 << 20
 """Bytes of the log that are written together."""
@@ -60,7 +60,7 @@ def push(source: Store, target: Store, clock: Clock, timeout: float, *, force: b
         loaded = target.backend.load()
         _refuse_other(state, loaded.state, target, force=force)
         _copy(source, target, *_end(target, loaded.state))
-        journal = Journal(target.sink, clock, info.run, who(), state.lineage, lease.ensure)
+        journal = Journal(target.sink, clock, info.run, find_actor(), state.lineage, lease.ensure)
         before = loaded.state or new_state(state.lineage)
         later = replace(before, serial=max(before.serial, state.serial))
         body = state_body(later.serial + 1, loaded.version or "", PUSHED, touched(before, state))
@@ -102,7 +102,7 @@ def _refuse_other(new: State, old: State | None, target: Store, *, force: bool) 
             f"{target.backend.location} holds serial {old.serial}, the new state is older: serial "
             f"{new.serial}",
             "If the older one is meant (a backup, put back), push with --force. What it does not "
-            "know is no longer managed; nothing is deleted in a cluster.",
+            "know is no longer managed; nothing is deleted where it is live.",
         )
 
 

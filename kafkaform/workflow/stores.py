@@ -74,8 +74,8 @@ def _tree(folder: Path) -> Tree | None:
     parsed for this, nor the language be loaded."""
     if not any(_may_hold(path) for path in folder.iterdir() if path.name.endswith(FILES)):
         return None
-    from ..language.declare.folder import load
-    from .configuration.files import read_folder, root_of
+    from ..language.declare.folder import load  # noqa: PLC0415  # a folder without a backend block needs no language
+    from .configuration.files import read_folder, root_of  # noqa: PLC0415  # a folder without a backend block needs no language
 
     return load(read_folder(root_of(folder), folder))
 
@@ -92,8 +92,8 @@ def _may_hold(path: Path) -> bool:
 
 def _stated(tree: Tree) -> tuple[str, Mapping[str, str]]:
     """The place that the backend block names, and its options. Raises ConfigurationError."""
-    from ..language.declare.settings import settings
-    from .configuration.backend_block import backend_faults, placed
+    from ..language.declare.settings import settings  # noqa: PLC0415  # a folder without a backend block needs no language
+    from .configuration.backend_block import backend_faults, placed  # noqa: PLC0415  # a folder without a backend block needs no language
 
     found = settings(tree)[0]
     if found.backend is None:
@@ -116,10 +116,9 @@ def _opened(folder: Path, place: str, options: Mapping[str, str]) -> Store:
 
 
 def _remote(folder: Path, url: str, options: dict[str, str]) -> Store:
-    # Only who keeps a state in a store waits for its client to load.
-    from ..audit.sinks.objects import ObjectSink
-    from ..state.backends.objects import LEASE_SECONDS, ObjectBackend
-    from ..state.backends.obstores import open_objects
+    from ..audit.sinks.objects import ObjectSink  # noqa: PLC0415  # only a state in a store needs its client
+    from ..state.backends.objects import LEASE_SECONDS, ObjectBackend  # noqa: PLC0415  # only a state in a store needs its client
+    from ..state.backends.obstores import open_objects  # noqa: PLC0415  # only a state in a store needs its client
 
     url, _, query = url.partition("?")
     options |= parse_qsl(query)

@@ -12,11 +12,11 @@ import os
 import re
 import socket
 import uuid
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import field
 
 from ..apply.owed import Owed, find_owed
 from ..apply.replay import rows_of
@@ -30,9 +30,12 @@ from ..audit.written import written_paths
 from ..core.change import Path as AttributePath
 from ..core.clock import Clock, SystemClock
 from ..core.diagnostics import has_errors
-from ..core.errors import ConfigurationError, OtherCluster, StorageError
+from ..core.errors import ConfigurationError, OtherSystem, StorageError, UsageError
+from ..core.redaction import Known, watched
 from ..core.resource import Desired, Identity
+from ..core.secret import PartialRepr
 from ..core.value import FrozenMap, SecretRef
+from ..core.words import Vocabulary
 from ..plan.codec import instances_in
 from ..provider.contract import Provider, ResourceType, Session, types_of
 from ..render.text import count
@@ -40,19 +43,22 @@ from ..state.backend import Backend, Lease, LockInfo
 from ..state.codec import ADVICE
 from ..state.model import Row, State, new_state
 from .configuration.evaluation import Configuration, Inputs, read_configuration
-from .stores import open_store
+from .secrecy import keep_secrets
+from .stores import STATE_VARIABLE, store_of
 
+_ACTORS = ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KAFKAFORM_ACTOR")
 HIDDEN_SETTINGS = re.compile(r"password|secret|key|token|passphrase", re.IGNORECASE)
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 MANY = 5_000
 """Objects from which on the room that their blocks take matters."""
 
 
-class Workspace(Struct, frozen=True):
-    """desired: what the configuration says; providers: instance -> its provider."""
+class Workspace(PartialRepr, frozen=True):
+    """desired: what the configuration says; providers: instance -> its provider; actor: who runs
+    this, for the lock and the log; known: the secrets that were read so far."""
+
+    _unshown = frozenset({"known"})
 
     configuration: Configuration
     desired: Desired
@@ -60,34 +66,72 @@ class Workspace(Struct, frozen=True):
     backend: Backend
     sink: Sink
     clock: Clock
+    actor: str = field(default_factory=lambda: find_actor())
+    known: Known = field(default_factory=watched)
 
     @property
     def types(self) -> dict[str, ResourceType]:
         """Those of commands too."""
         return types_of(self.providers.values())
 
+    @property
+    def words(self) -> Vocabulary:
+        """What the users of these providers call their things."""
+        return {instance: provider.words for instance, provider in self.providers.items()}
 
-def open_workspace(inputs: Inputs, state: str | None = None, *, whole: bool = False) -> Workspace:
-    """Read and evaluate the configuration of the current folder. whole: keep all of its blocks,
-    for who wants to look at them again.
 
-    Raises ConfigurationError with every fault that was found.
+def open_workspace(
+    folder: Path | str = ".",
+    *,
+    variables: Mapping[str, object] | Sequence[str | Path] = (),
+    variable_files: Sequence[Path] = (),
+    environment: Mapping[str, str] = os.environ,
+    state: str | None = None,
+    untrusted: bool = False,
+) -> Workspace:
+    """Read and evaluate the configuration of a folder. Only data sources connect to a system.
+
+    variables: input variables by name, as texts, numbers, bools, lists and maps of these; or as a
+    command line has them, texts NAME=VALUE and files, the weakest first. variable_files: files of
+    variables, weaker than `variables`. environment: where variables (KF_VAR_...), connections and
+    secrets come from. state: the place of state and log, if not what environment or configuration
+    name. untrusted: anybody may have written the folder; it can be planned, never applied.
+
+    Raises ConfigurationError with every fault that was found, and UsageError.
     """
-    registry = inputs.registry()
-    configuration = read_configuration(Path.cwd(), inputs, registry)
-    store = open_store(state, configuration.tree)
+    given = state or environment.get(STATE_VARIABLE)
+    if untrusted and not given:
+        raise UsageError(
+            "--untrusted needs --state: what the configuration names, or has beside it, may be "
+            "forged",
+            "Name the state that the last apply wrote, outside of what was checked out; "
+            f"{STATE_VARIABLE} says the same.",
+        )
+    known = watched()
+    with keep_secrets(known):
+        inputs = Inputs.of(variables, variable_files, untrusted=untrusted, environment=environment)
+        configuration = read_configuration(Path(folder), inputs, inputs.registry())
+        store = store_of(configuration.folder, given, configuration.tree)
+        desired = _evaluate(configuration)
+    registry = configuration.registry
+    providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
+    if not desired.settles:
+        configuration = configuration.lighter()
+        if len(desired.declared) >= MANY:
+            gc.collect()  # the blocks hold each other, so nobody else lets them go
+    clock, actor = SystemClock(), find_actor(environment)
+    backend, sink = store.backend, store.sink
+    return Workspace(configuration, desired, providers, backend, sink, clock, actor, known)
+
+
+def _evaluate(configuration: Configuration) -> Desired:
     try:
         desired = configuration.desired()
     finally:
         configuration.asking.close()
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
-    providers = {i: registry.load(p.name) for i, p in desired.providers.items()}
-    if not whole and not desired.settles:
-        configuration = configuration.lighter()
-        if len(desired.declared) >= MANY:
-            gc.collect()  # the blocks hold each other, so nobody else lets them go
-    return Workspace(configuration, desired, providers, store.backend, store.sink, SystemClock())
+    return desired
 
 
 @contextmanager
@@ -118,27 +162,28 @@ def connected(
 
 
 def refuse_other_scope(found: Index, sessions: Mapping[str, Session]) -> None:
-    """The log says which cluster an instance is, whatever became of the state. Raises
-    OtherCluster if another one answers."""
+    """The log says which system an instance is, whatever became of the state. Raises
+    OtherSystem if another one answers."""
     for instance, session in sessions.items():
         scope = session.facts.scope_id
         known = found.scopes.get(instance, scope)
         if known != scope:
-            raise OtherCluster(
-                f'"{instance}" is cluster {scope}, but all that was applied from here went to '
-                f"cluster {known}",
-                "Check bootstrap_servers and the folder. A new cluster needs a state and a log of "
-                "its own: another folder, or another --state.",
+            words = session.words
+            raise OtherSystem(
+                f'"{instance}" is {words.system} {scope}, but all that was applied from here went '
+                f"to {words.system} {known}",
+                f"{words.check_address[:-1]} and the folder. A new {words.system} needs a state "
+                "and a log of its own: another folder, or another --state.",
             )
 
 
 def open_instance(space: Workspace, instance: str) -> Session:
     """A session of this provider instance. Raises ConnectError; ConfigurationError if another
-    instance of the configuration reaches the same cluster."""
+    instance of the configuration reaches the same system."""
     block = space.desired.providers[instance]
     secrets = resolve(references(block.config), space.configuration.secret)
     session = space.providers[instance].open(instance, block.config, secrets)
-    return space.configuration.asking.clusters.enter(block, session)
+    return space.configuration.asking.systems.enter(block, session)
 
 
 def _refuse_impossible_rows(
@@ -204,17 +249,24 @@ def read_log(sink: Sink, state: State | None) -> Index:
             f"{sink.location} is gone, but the state follows from record {head.seq} of it",
             "Put it back from a backup: nothing else tells what earlier runs left open. If it is "
             "lost for good, move the state away, too, and take the objects over with `kafkaform "
-            "apply --adopt '*'`; the cluster is not touched by that.",
+            "apply --adopt '*'`; what is live is not touched by that.",
         )
     return index(glances(sink.lines(), sink.location, head), head)
 
 
 def open_journal(
-    sink: Sink, clock: Clock, run: str, state: State, found: Index, lease: Lease
+    sink: Sink,
+    clock: Clock,
+    run: str,
+    state: State,
+    found: Index,
+    lease: Lease,
+    actor: str | None = None,
 ) -> Journal:
-    """The log, to go on with. found: what was read of it just now. Raises Locked if it has gone on
-    since, StorageError."""
-    journal = Journal(sink, clock, run, who(), state.lineage, lease.ensure)
+    """The log, to go on with. found: what was read of it just now; actor: whoever runs this,
+    unless given. Raises Locked if it has gone on since, StorageError."""
+    actor = find_actor() if actor is None else actor
+    journal = Journal(sink, clock, run, actor, state.lineage, lease.ensure)
     refuse_moved_on(journal, found)
     return journal
 
@@ -265,11 +317,11 @@ def new_run_id() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def who() -> str:
+def find_actor(environment: Mapping[str, str] = os.environ) -> str:
     """The user who runs this, as CI or the system names them."""
-    for variable in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN", "KAFKAFORM_ACTOR"):
-        if os.environ.get(variable):
-            return os.environ[variable]
+    for variable in _ACTORS:
+        if environment.get(variable):
+            return environment[variable]
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -288,5 +340,6 @@ def commit_of(folder: Path) -> str | None:
     return head if _COMMIT.fullmatch(head) else None
 
 
-def lock_info(run: str, command: str, started: str) -> LockInfo:
-    return LockInfo(run, who(), socket.gethostname(), os.getpid(), started, command)
+def lock_info(run: str, command: str, started: str, actor: str | None = None) -> LockInfo:
+    actor = find_actor() if actor is None else actor
+    return LockInfo(run, actor, socket.gethostname(), os.getpid(), started, command)

@@ -11,12 +11,14 @@ from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.resource import Depth, Facts, Sweep
 from kafkaform.core.schema import ObjectSchema
 from kafkaform.core.value import FrozenMap
+from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 
 from .connection.settings import CONFIG, check, read_settings
 from .data_sources import DATA
 from .kinds.kind import Kind, KindRights
 from .resource_kinds import KINDS
+from .words import WORDS
 
 
 class KafkaProvider(Struct, frozen=True):
@@ -28,6 +30,10 @@ class KafkaProvider(Struct, frozen=True):
     rights: Mapping[str, KindRights]
     """What the guard against lock-outs looks after, by kind."""
     name: str = "kafka"
+
+    @property
+    def words(self) -> Words:
+        return WORDS
 
     @property
     def config(self) -> ObjectSchema:
@@ -43,20 +49,19 @@ class KafkaProvider(Struct, frozen=True):
     def open(self, instance: str, config: FrozenMap, secrets: Secrets) -> Session:
         """Connect. Raises ConnectError, or ConfigurationError for settings that cannot be used."""
         settings = read_settings(instance, config, secrets)
-        # Importing both clients takes a quarter of a second, which `validate` need not pay.
-        from .session import open_session
+        from .session import open_session  # noqa: PLC0415  # the clients take a quarter of a second to load
 
         return open_session(settings, self.kinds)
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:
-        from .review import changes as review  # plans need it, `validate` does not
+        from .review import changes as review  # noqa: PLC0415  # only plans need it
 
         return review.review_needs(changes)
 
     def review(
         self, changes: Sequence[Change], sweeps: Mapping[str, Sweep], facts: Facts
     ) -> Review:
-        from .review import changes as review
+        from .review import changes as review  # noqa: PLC0415  # only plans need it
 
         return review.review(changes, sweeps, facts, self.rights)
 

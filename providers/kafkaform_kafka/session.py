@@ -9,6 +9,7 @@ from kafkaform.core.change import Batch, Change, Impact, Outcome, OutcomeStatus,
 from kafkaform.core.errors import KafkaformError
 from kafkaform.core.resource import Depth, Facts, FaultClass, Identity, Reading, Sweep
 from kafkaform.core.value import FrozenMap
+from kafkaform.core.words import Words
 from kafkaform.provider.contract import Secrets
 
 from .authority import required_rights
@@ -27,6 +28,7 @@ from .resource_kinds import KINDS
 from .review.impact import assess
 from .wire.client import NotSent, Wire
 from .wire.login_tokens import TokenProvider
+from .words import WORDS
 
 
 class KafkaSession:
@@ -47,6 +49,10 @@ class KafkaSession:
     @property
     def facts(self) -> Facts:
         return self._context.facts
+
+    @property
+    def words(self) -> Words:
+        return WORDS
 
     def live_nodes(self) -> Sequence[str]:
         return live_nodes(self._context)
@@ -89,9 +95,6 @@ class KafkaSession:
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
         return placement_sends.undo(self._context, tickets, others)
 
-    def cancel(self, ticket: str) -> Outcome:
-        return placement_sends.cancel(self._context, ticket)
-
     def _send(self, request: str, order: Order) -> Sequence[Reply]:
         return self._sends[request](self._context, order)
 
@@ -115,7 +118,7 @@ def join_sends(found: Iterable[Requests]) -> Mapping[str, Send]:
 
 def open_session(settings: Settings, kinds: Sequence[Kind] = KINDS) -> KafkaSession:
     """Connect both clients and read the facts. Raises ConnectError, ConfigurationError,
-    OtherCluster."""
+    OtherSystem."""
     clients.fence_logs()
     config = clients.pure_config(settings)
     tokens = tokens_of(settings)

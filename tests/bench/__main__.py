@@ -82,7 +82,7 @@ def live() -> Iterator[tuple[Workspace, Session, State]]:
         make(client(box), {f"bench.topic-{n:04}": (1, config) for n in range(TOPICS)})
         state = new_state("")
         with chdir(folder):
-            space = open_workspace(Inputs())
+            space = open_workspace()
             with connected(space, state, Index()) as sessions:
                 yield space, sessions["kafka"], state
 

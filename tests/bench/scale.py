@@ -25,7 +25,6 @@ from kafkaform.cli.app import GARBAGE
 from kafkaform.plan.model import Options
 from kafkaform.plan.observe import Look, gather
 from kafkaform.render.human import human
-from kafkaform.workflow.configuration.evaluation import Inputs
 from kafkaform.workflow.planning import _header, make_plan
 from kafkaform.workflow.workspace import connected, first_state, open_workspace, read_log
 
@@ -109,7 +108,7 @@ def stages(folder: str) -> dict[str, float]:
         return result
 
     with chdir(folder):
-        space = timed("parse", lambda: open_workspace(Inputs()))
+        space = timed("parse", lambda: open_workspace())
         begun = time.perf_counter()
         state = space.backend.load().state or first_state(space.sink)
         found = read_log(space.sink, state)

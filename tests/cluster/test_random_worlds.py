@@ -19,19 +19,16 @@ from typing import Any
 import pytest
 
 from kafkaform.audit.index import Index
-from kafkaform.core.progress import silent
 from kafkaform.core.resource import Depth, Identity
 from kafkaform.plan.model import Plan
 from kafkaform.sandbox import Sandbox
 from kafkaform.state.model import new_state
-from kafkaform.workflow import applying, planning, workspace
-from kafkaform.workflow.configuration.evaluation import Inputs
-from kafkaform.workflow.run import Ask
+from kafkaform.workflow import planning, workspace
 from kafkaform_kafka.provider import PROVIDER
 from kafkaform_kafka.wire.client import AnswerLost, NotSent, Wire
 
 from ..kit.kafka.clusters import HELD, own_sandbox
-from ..kit.simulated.engine import Screen
+from ..kit.simulated.engine import Screen, apply_plainly
 from ..model.worlds import COMPOSITES, MAKERS, OPTIONS, PASSWORD, Outsider, Writer, play
 
 WORLDS = int(os.environ.get("KAFKAFORM_WORLDS", "8"))
@@ -67,18 +64,18 @@ class Real:
 
     def plan(self) -> Plan:
         with chdir(self.folder):
-            return planning.read_only_plan(workspace.open_workspace(Inputs()), OPTIONS, silent)
+            return planning.plan_changes(workspace.open_workspace(), OPTIONS)
 
     def apply(self) -> Sequence[Plan]:
         screen = Screen()
         with chdir(self.folder):
-            space = workspace.open_workspace(Inputs())
-            applying.apply(space, Ask(OPTIONS, how="auto_approve"), screen)
+            space = workspace.open_workspace()
+            apply_plainly(space, OPTIONS, screen)
         return screen.plans
 
     def rows(self) -> set[Identity]:
         with chdir(self.folder):
-            space = workspace.open_workspace(Inputs())
+            space = workspace.open_workspace()
             return set((space.backend.load().state or new_state("")).objects)
 
     def hands(self) -> AbstractContextManager[Any]:
@@ -156,7 +153,7 @@ def test_every_world_ends_at_no_changes(
                 print(f"world {number} of seed {SEED}: {folder}")
                 raise
             with chdir(folder):
-                space = workspace.open_workspace(Inputs())
+                space = workspace.open_workspace()
                 workspace.read_log(space.sink, space.backend.load().state)
     assert WORLDS < 25 or set(happened) == set(MISHAPS), happened
 
@@ -173,6 +170,6 @@ def _session(folder: Path, settings: dict[str, Any]) -> tuple[AbstractContextMan
     (place / "main.kf.json").write_text(json.dumps(document), "utf-8")
     stack = ExitStack()
     with chdir(place):
-        space = workspace.open_workspace(Inputs())
+        space = workspace.open_workspace()
         sessions = stack.enter_context(workspace.connected(space, new_state(""), Index()))
     return stack, sessions["kafka"]

@@ -16,15 +16,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kafkaform.core.diagnostics import has_errors
-from kafkaform.core.progress import silent
 from kafkaform.core.resource import Desired, Identity
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import SecretRef
 from kafkaform.plan.model import Plan
 from kafkaform.provider.registry import Registry
-from kafkaform.workflow import applying, planning
+from kafkaform.workflow import planning
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
-from kafkaform.workflow.run import Ask
 from kafkaform_kafka.memory import (
     MemoryProvider,
     Mishap,
@@ -65,11 +63,11 @@ class Simulated:
         assert not has_errors(self.said.diagnostics), self.said.diagnostics
 
     def plan(self) -> Plan:
-        return planning.read_only_plan(self._space(), OPTIONS, silent)
+        return planning.plan_changes(self._space(), OPTIONS)
 
     def apply(self) -> Sequence[Plan]:
         self.where.screen = engine.Screen()
-        applying.apply(self._space(), Ask(OPTIONS, how="auto_approve"), self.where.screen)
+        engine.apply_plainly(self._space(), OPTIONS, self.where.screen)
         return self.where.screen.plans
 
     def rows(self) -> set[Identity]:

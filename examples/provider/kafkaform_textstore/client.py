@@ -14,7 +14,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from kafkaform.core.errors import OtherCluster
+from kafkaform.core.errors import OtherSystem
 from kafkaform.core.resource import Fault, FaultClass
 from kafkaform.core.secret import Secret
 
@@ -69,27 +69,27 @@ class Client:
     timeout: float
     store_id: str = ""
     closed: bool = False
-    stranger: OtherCluster | None = None
+    stranger: OtherSystem | None = None
 
     def describe(self) -> Answer:
-        """What the store says about itself and us. Raises RequestFailed, OtherCluster."""
+        """What the store says about itself and us. Raises RequestFailed, OtherSystem."""
         with self._connection() as (_, description):
             return description
 
     def page(self, kind: str, after: str, *, full: bool) -> Answer:
-        """One page of a listing. Raises RequestFailed, OtherCluster."""
+        """One page of a listing. Raises RequestFailed, OtherSystem."""
         query = urlencode({"kind": kind, "after": after, "full": int(full)})
         with self._connection() as (connection, _):
             return self._exchange(connection, "GET", f"/list?{query}")
 
     def read(self, kind: str, names: Sequence[str]) -> list[Answer]:
-        """One answer for each name. Raises RequestFailed, OtherCluster."""
+        """One answer for each name. Raises RequestFailed, OtherSystem."""
         with self._connection() as (connection, _):
             body = {"kind": kind, "names": list(names)}
             return self._answers(connection, "/read", body, len(names))
 
     def write(self, operations: Sequence[Answer], *, validate_only: bool) -> list[Answer]:
-        """One answer for each operation, sent once. Raises RequestFailed, OtherCluster."""
+        """One answer for each operation, sent once. Raises RequestFailed, OtherSystem."""
         body = {
             "operations": list(operations),
             "validate_only": validate_only,
@@ -135,10 +135,10 @@ class Client:
             raise self._failure("NOT_SENT", failure, FaultClass.NOT_APPLIED) from None
 
     def _identify(self, connection: HTTPConnection) -> Answer:
-        """Ask who is there. Raises OtherCluster, now and for ever, if it is another store."""
+        """Ask who is there. Raises OtherSystem, now and for ever, if it is another store."""
         description = self._exchange(connection, "GET", "/store")
         if self.store_id and description["id"] != self.store_id:
-            self.stranger = OtherCluster(
+            self.stranger = OtherSystem(
                 f"{self.url} is store {description['id']} now, and was {self.store_id} before",
                 "Find out what leads to two stores there, then run the same command again.",
             )

@@ -12,11 +12,12 @@ from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Depth, Facts, Identity, Sweep
 from kafkaform.core.schema import NUMBER, STRING, Attribute, ObjectSchema, map_of, schema
 from kafkaform.core.value import FrozenMap, freeze
+from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 
 from . import file, link
 from .client import Client, RequestFailed
-from .session import TextstoreSession
+from .session import WORDS, TextstoreSession
 
 CONFIG = schema(
     "A store of text files.",
@@ -50,6 +51,10 @@ class TextstoreProvider:
     name: str = "textstore"
 
     @property
+    def words(self) -> Words:
+        return WORDS
+
+    @property
     def config(self) -> ObjectSchema:
         return CONFIG
 
@@ -77,12 +82,15 @@ class TextstoreProvider:
             fault = failure.fault
             raise ConnectError(f"{client.url}: {fault.message}", fault.advice) from None
         client.store_id = description["id"]
-        values = freeze(
-            {"default_headers": description["default_headers"], "operation_timeout": timeout}
-        )
+        values = freeze({"default_headers": description["default_headers"]})
         assert isinstance(values, FrozenMap)
-        node = urlsplit(client.url).netloc
-        facts = Facts(description["id"], (node,), description["user"], values)
+        facts = Facts(
+            description["id"],
+            nodes=(urlsplit(client.url).netloc,),
+            principal=description["user"],
+            values=values,
+            operation_timeout=float(timeout),
+        )
         return TextstoreSession(instance, client, facts)
 
     def review_needs(self, changes: Sequence[Change]) -> Mapping[str, Depth]:

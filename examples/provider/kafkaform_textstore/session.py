@@ -34,6 +34,7 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import FrozenMap, freeze
+from kafkaform.core.words import Words
 from kafkaform.provider.contract import Secrets
 
 from . import file, link
@@ -41,11 +42,14 @@ from .client import Answer, Client, RequestFailed, item_fault
 
 STORE_KINDS: Mapping[str, str] = {file.KIND: "file", link.KIND: "link"}
 """Resource type -> what the store calls it."""
+WORDS = Words(system="store", node="server", address="url")
 MAX_NAMES = 50
 
 
 class TextstoreSession:
     """See `kafkaform.provider.contract.Session`."""
+
+    words = WORDS
 
     def __init__(self, instance: str, client: Client, facts: Facts) -> None:
         self._instance = instance
@@ -189,9 +193,6 @@ class TextstoreSession:
 
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
         return [_report_no_work(ticket) for ticket in tickets]
-
-    def cancel(self, ticket: str) -> Outcome:
-        return _report_no_work(ticket)
 
     # ── the connection ──────────────────────────────────────────────────────────────────
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textstore_systems import TOKEN, FileSystem
 
-from kafkaform.core.errors import ConnectError, OtherCluster
+from kafkaform.core.errors import ConnectError, OtherSystem
 from kafkaform.core.resource import CoverageKind, Depth, FaultClass
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap
@@ -125,9 +125,9 @@ def test_another_store_is_never_believed_again(
     session.prove()
     with monkeypatch.context() as patch:
         patch.setattr(server.store, "id", "another")
-        with pytest.raises(OtherCluster, match="another"):
+        with pytest.raises(OtherSystem, match="another"):
             session.prove()
-    with pytest.raises(OtherCluster):
+    with pytest.raises(OtherSystem):
         session.sweep(file.KIND, Depth.NAMES)
 
 

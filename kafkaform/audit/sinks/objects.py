@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 
 from msgspec import Struct
@@ -113,8 +114,6 @@ class ObjectSink(Struct):
 
     def _fetched(self) -> Iterator[tuple[int, bytes]]:
         """What the listing shows, in order, some objects ahead of who asks."""
-        from concurrent.futures import Future, ThreadPoolExecutor
-
         todo = deque(self._listed().items())
         ahead: deque[tuple[int, int, Future[bytes | None]]] = deque()
         pool = ThreadPoolExecutor(AT_ONCE)

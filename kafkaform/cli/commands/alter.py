@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import shlex
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -12,26 +13,28 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kafkaform_kafka.inspect.configs import own
+from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.source import Wanted as Described
 
 from ...core.errors import UsageError
 from ...core.value import FrozenMap
-from ...plan.model import Options, Plan
-from ...render.documents import lines
+from ...plan.model import Plan
+from ...render.page import lines
 from ...render.text import inline, json_line
 from ...workflow.alter.amendments import Wanted, entity_names, wanted_of
 from ...workflow.alter.dry_run import rehearse
 from ...workflow.alter.elections import electing, electing_plan
 from ...workflow.alter.move_cancellation import cancelling, cancelling_plan
 from ...workflow.alter.planning import make_plan, workspace
-from ...workflow.applying import apply
+from ...workflow.applying import run_apply
 from ...workflow.connection import Connection
-from ...workflow.run import Ask, Scene
+from ...workflow.run import Approve, Ask, Scene
 from ...workflow.stores import seconds_of
 from ..options.connection import Way, connects
 from ..options.flag_groups import takes
 from ..options.flags import AutoApprove, Input, Json, LockTimeout, Quiet, StateFile
 from ..options.variable_order import InOrder
+from ..terminal.run_command import accept, advise, show_run
 from ..terminal.screen import screen
 from .describe import described, terminal_width
 
@@ -226,22 +229,17 @@ def _alter(way: Way, doing: Doing, wanted: Wanted) -> None:
     with way.session() as session:
         cluster_id = session.facts.scope_id
     sends = not doing.validate and (way.kept is None or way.kept.writes)
-    with screen(console, json=doing.json, quiet=doing.quiet, command="alter") as shown:
+    with screen(console, json=doing.json, quiet=doing.quiet, command="alter", sends=sends) as shown:
         space = workspace(found, cluster_id, doing.state, keep=sends)
-        ask = _ask(doing, found, wanted)
+        ask = _ask(doing, found, wanted, shown.approve)
         if not sends:
-            plan = rehearse(space, ask, shown, validate=doing.validate)
+            plan = rehearse(space, ask, shown.progress, validate=doing.validate)
             if not doing.validate:
                 raise UsageError(READS, "Begin it with --allow-apply to change things.")
             shown.note(VALIDATED if plan.effective else IDLE)
             return
-        done = apply(space, ask, shown)
-        if done.report is not None:
-            shown.result(done.report, done.run, done.plan)
-            error = done.report.error(ask.again)
-            if error is not None:
-                raise error
-        else:
+        done = show_run(shown, partial(run_apply, space, ask), outputs=False)
+        if done.report is None:
             shown.note(IDLE)
     with way.session() as session:
         for kind, what in _documents(wanted):
@@ -252,16 +250,17 @@ def _alter(way: Way, doing: Doing, wanted: Wanted) -> None:
                 console.lines(["", *_told(document, terminal_width(console))])
 
 
-def _ask(doing: Doing, found: Connection, wanted: Wanted) -> Ask:
+def _ask(doing: Doing, found: Connection, wanted: Wanted, approve: Approve) -> Ask:
     make = _maker(wanted)
     return Ask(
-        Options(),
-        how="auto_approve" if doing.auto_approve else None,
+        approve=accept if doing.auto_approve else approve,
+        approved_by="auto_approve" if doing.auto_approve else "terminal",
         wait=doing.wait,
         lock_timeout=doing.lock_timeout,
         command="alter",
         instance=found.instance,
         make=lambda scene: make(scene, found, wanted),
+        again=advise("alter"),
     )
 
 
@@ -269,9 +268,9 @@ def _told(document: FrozenMap, width: int | None) -> list[str]:
     """The document for people: of configs what is set on the object itself, and how to see all,
     because a broker has hundreds."""
     if document["kind"] != "configs":
-        return list(lines(document, width))
+        return list(lines(document_page(document), width))
     kept = own(document)
-    told = list(lines(kept, width))
+    told = list(lines(document_page(kept), width))
     if kept != document:
         kind, names = document["entity_type"], [one["name"] for one in document["entities"]]
         named = " ".join(f"--entity-name {shlex.quote(name)}" for name in names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +10,12 @@ import typer
 
 from ...core.errors import UsageError
 from ...plan.model import Options
-from ...workflow.configuration.evaluation import Inputs
+from ...workflow.configuration.untrusted import apply_error
+from ...workflow.operations import apply_changes
+from ...workflow.plan_files import load_plan
 from ...workflow.planning import check_fail_on
-from ...workflow.run import Ask
 from ...workflow.stores import seconds_of
+from ...workflow.workspace import open_workspace
 from ..options.flags import (
     AcceptOpenAccess,
     AcceptUnprovenAccess,
@@ -33,7 +36,8 @@ from ..options.flags import (
     accepted,
 )
 from ..terminal.console import Console
-from ..terminal.run_command import run_apply
+from ..terminal.run_command import accept, advise, show_run
+from ..terminal.screen import screen
 
 PlanFile = Annotated[
     Path | None, typer.Argument(metavar="PLAN", help="A plan saved with `plan --out FILE`.")
@@ -76,10 +80,7 @@ def apply_command(
     With PLAN, apply that saved plan. With --expect, apply only the approved plan.
     """
     if untrusted:
-        raise UsageError(
-            "apply takes no --untrusted: what is applied must have been reviewed and merged",
-            "Plan with --untrusted, review, merge, then `kafkaform apply --expect APPROVAL`.",
-        )
+        raise apply_error()
     options = Options(
         target=tuple(target),
         exclude=tuple(exclude),
@@ -91,17 +92,23 @@ def apply_command(
         raise UsageError(
             "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
         )
-    ask = Ask(
-        options,
-        plan_file,
-        expect,
-        "auto_approve" if auto_approve else None,
-        check_fail_on(fail_on),
-        not no_wait,
-        seconds_of(lock_timeout, "--lock-timeout"),
-        "apply",
-    )
+    conditions = check_fail_on(fail_on)
+    seconds = seconds_of(lock_timeout, "--lock-timeout")
     console = Console.standard(no_color=no_color, interactive=input)
-    run_apply(
-        ask, Inputs.of(var, var_file), state, console, json=json, quiet=quiet, detail=not concise
-    )
+    with screen(console, json=json, quiet=quiet, detail=not concise) as shown:
+        saved = None if plan_file is None else load_plan(plan_file)
+        by = "plan_file" if saved else "auto_approve" if auto_approve else "terminal"
+        run = partial(
+            apply_changes,
+            open_workspace(variables=var, variable_files=var_file, state=state),
+            saved,
+            options=options,
+            approve=shown.approve if by == "terminal" else accept,
+            approved_by=by,
+            expect=expect,
+            fail_on=conditions,
+            wait=not no_wait,
+            lock_timeout=seconds,
+            again=advise("apply", plan_file, expect),
+        )
+        show_run(shown, run)

@@ -16,11 +16,11 @@ from ...core.foreign import log_safe
 from ...core.head import Head, parse_head
 from ...core.value import FrozenMap
 from ...render.text import count, inline, json_line
-from ...workflow.outlet import outlive_output
 from ...workflow.stores import open_store, seconds_of
 from ..options.connection import Way, connects
 from ..options.flags import LockTimeout, StateFile
 from ..terminal.console import Console
+from ..terminal.outlet import outlive_output
 
 app = typer.Typer(help="Read, check, mend and copy the audit log.", no_args_is_help=True)
 SHOWN = 50
@@ -126,7 +126,7 @@ def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
     Nothing is lost: a copy of the original log stays beside it, and a later apply recovers both
     runs.
     """
-    from ...workflow.log_repair import mend
+    from ...workflow.log_repair import mend  # noqa: PLC0415  # the other commands of the group do without
 
     store, console = open_store(state), Console.standard()
     found = mend(store, SystemClock(), seconds_of(lock_timeout, "--lock-timeout"))
@@ -166,8 +166,7 @@ def export(
 
     Use this for spreadsheets and data frames.
     """
-    # Spreadsheets and topics are no part of what other commands load.
-    from ...workflow.log_copies import csv_lines, rows
+    from ...workflow.log_copies import csv_lines, rows  # noqa: PLC0415  # the other commands of the group do without
 
     found = rows(open_store(state), run, after)
     Console.standard().lines(csv_lines(found) if csv else map(json_line, found))
@@ -187,7 +186,7 @@ def publish(
 
     The copy is for readers. Recovery and proof still use the original log.
     """
-    from ...workflow.log_copies import publish_log
+    from ...workflow.log_copies import publish_log  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
     done, cut = publish_log(open_store(state), way.connection(), to_topic)

@@ -19,8 +19,8 @@ def console(var: Var = [], var_file: VarFile = [], no_color: NoColor = False) ->
     With expressions from a pipe, the console exits with 1 if any of them failed.
     """
     screen = Console.standard(no_color=no_color)
-    configuration = read_configuration(Path.cwd(), Inputs.of(var, var_file), Registry())
-    built = configuration.evaluated(offline=True)
+    configuration = read_configuration(Path(), Inputs.of(var, var_file), Registry())
+    built = configuration.evaluate(offline=True)
     if configuration.tree.configuration:  # without files, there are functions all the same
         screen.diagnostics(built.desired.diagnostics)
     return run(evaluator(built), screen)

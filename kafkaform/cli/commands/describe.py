@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from kafkaform_kafka.inspect.configs import CONFIG_ENTITIES, unknown
+from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.documents import describe
 from kafkaform_kafka.inspect.source import Wanted
 from kafkaform_kafka.session import KafkaSession
@@ -17,7 +18,7 @@ from ...core.diagnostics import suggest
 from ...core.errors import KafkaformError, UsageError
 from ...core.value import FrozenMap
 from ...provider.contract import Session
-from ...render.documents import lines
+from ...render.page import lines
 from ...render.text import count, inline, json_line
 from ..options.connection import Way, connects
 from ..options.variable_order import InOrder
@@ -203,7 +204,7 @@ def _show(way: Way, kind: str, wanted: Wanted, *, json: bool) -> None:
     if json:
         way.console.out(json_line(document))
     else:
-        way.console.lines(lines(document, terminal_width(way.console)))
+        way.console.lines(lines(document_page(document), terminal_width(way.console)))
     unread = [entity["name"] for entity in document.get("entities", ()) if entity["error"]]
     if unread:
         raise KafkaformError(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from ...plan.model import Mode, Options
-from ...workflow.configuration.evaluation import Inputs
-from ...workflow.run import Ask
+from ...workflow.operations import destroy as destroy_objects
 from ...workflow.stores import seconds_of
+from ...workflow.workspace import open_workspace
 from ..options.flags import (
     AcceptOpenAccess,
     AcceptUnprovenAccess,
@@ -27,7 +28,8 @@ from ..options.flags import (
     accepted,
 )
 from ..terminal.console import Console
-from ..terminal.run_command import run_apply
+from ..terminal.run_command import advise, show_run
+from ..terminal.screen import screen
 from .apply import Expect, NoWait
 
 Confirm = Annotated[
@@ -60,22 +62,26 @@ def destroy(
 
     Objects that prevent_destroy protects stay.
     """
-    ask = Ask(
-        Options(
-            Mode.DESTROY,
-            tuple(target),
-            tuple(exclude),
-            max_deletes=max_deletes,
-            accept=accepted(open_access=accept_open_access, unproven_access=accept_unproven_access),
-        ),
-        None,
-        expect,
-        None,
-        (),
-        not no_wait,
-        seconds_of(lock_timeout, "--lock-timeout"),
-        "destroy",
-        tuple(confirm),
+    options = Options(
+        Mode.DESTROY,
+        tuple(target),
+        tuple(exclude),
+        max_deletes=max_deletes,
+        accept=accepted(open_access=accept_open_access, unproven_access=accept_unproven_access),
     )
+    seconds = seconds_of(lock_timeout, "--lock-timeout")
     console = Console.standard(no_color=no_color, interactive=input)
-    run_apply(ask, Inputs.of(var, var_file), state, console, json=json, quiet=quiet, detail=True)
+    with screen(console, json=json, quiet=quiet) as shown:
+        run = partial(
+            destroy_objects,
+            open_workspace(variables=var, variable_files=var_file, state=state),
+            confirm=confirm,
+            options=options,
+            approve=shown.approve,
+            approved_by="terminal",
+            expect=expect,
+            wait=not no_wait,
+            lock_timeout=seconds,
+            again=advise("destroy", None, expect),
+        )
+        show_run(shown, run)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ...core.clock import SystemClock
 from ...core.errors import UsageError
-from ...workflow.outlet import outlive_output
+from ...fleet.access.permission_rows import Only
+from ...render.text import json_line
+from ...workflow.configuration.evaluation import Inputs
+from ...workflow.stores import seconds_of
 from ..options.connection import Way, connects
 from ..options.flags import Json, LockTimeout, Quiet, Var, VarFile
 from ..options.variable_order import InOrder
 from ..terminal.console import Console
+from ..terminal.outlet import outlive_output
+from ..terminal.progress import Bars
 
 app = typer.Typer(
     help="Examine all clusters at once: drift, access, use, history.", no_args_is_help=True
@@ -97,8 +104,8 @@ def snapshot(
     Reads states, configurations and logs, too. Changes nothing except the landing folder.
     Exit code 5: not everything could be read.
     """
-    from ...workflow.fleet.register_file import read_fleet
-    from ...workflow.fleet.snapshot import snapshot as take
+    from ...workflow.fleet.register_file import read_fleet  # noqa: PLC0415  # the other commands of the group do without
+    from ...workflow.fleet.snapshot import snapshot as take  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
     found = read_fleet(file, _inputs(var, var_file))
@@ -155,8 +162,7 @@ def run(
 
     Exit code 8: there are findings that --fail-on names; 5: not all clusters are known.
     """
-    from ...workflow.fleet import runs
-    from ...workflow.stores import seconds_of
+    from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
     place = _root(root)
@@ -179,7 +185,7 @@ def report(
     redact: Annotated[bool, typer.Option("--redact", help="Names instead of principals.")] = False,
 ) -> None:
     """Write the report of the current build."""
-    from ...workflow.fleet.answers import write_report
+    from ...workflow.fleet.answers import write_report  # noqa: PLC0415  # what needs Spark is slow to load
 
     for path in write_report(_root(root), out, csv=csv, redact=redact):
         Console.standard().note(f"Wrote {path}.")
@@ -192,7 +198,7 @@ def query(
     form: Format = "table",
 ) -> None:
     """Query the current build's tables with SQL."""
-    from ...workflow.fleet.answers import formatted, queried
+    from ...workflow.fleet.answers import formatted, queried  # noqa: PLC0415  # what needs Spark is slow to load
 
     Console.standard().out(formatted(queried(_root(root), sql), form))
 
@@ -213,7 +219,7 @@ def who_can(
 
     Exit code 5: not all clusters are known.
     """
-    from ...workflow.fleet.answers import formatted, who
+    from ...workflow.fleet.answers import formatted, who  # noqa: PLC0415  # what needs Spark is slow to load
 
     place = _root(root)
     sheet = who(place, operation, resource, cluster=cluster, principal=principal, host=host)
@@ -252,9 +258,8 @@ def permissions(
     Lists the patterns that ACLs name or, with --expand, every existing resource.
     Exit code 5: not all clusters are known.
     """
-    from ...fleet.access.permission_rows import Only
-    from ...workflow.fleet import permissions as asked
-    from ...workflow.fleet import runs
+    from ...workflow.fleet import permissions as asked  # noqa: PLC0415  # the other commands of the group do without
+    from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
     ask = asked.Ask(_root(root), Only(cluster, principal, resource), form, out)
     asked.check(ask)
@@ -284,7 +289,7 @@ def history(
 
     Shows who changed what and when, and what was changed by other means.
     """
-    from ...workflow.fleet.answers import formatted, timeline
+    from ...workflow.fleet.answers import formatted, timeline  # noqa: PLC0415  # what needs Spark is slow to load
 
     sheet = timeline(_root(root), key, cluster, since)
     Console.standard().out(formatted(sheet, form))
@@ -296,8 +301,8 @@ def status(root: Root = None, json: Json = False) -> None:
 
     Exit code 5: not all clusters and configurations are known.
     """
-    from ...fleet.answers.history import as_text
-    from ...workflow.fleet.answers import standing, standing_document
+    from ...fleet.answers.history import as_text  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...workflow.fleet.answers import standing, standing_document  # noqa: PLC0415  # what needs Spark is slow to load
 
     found = standing(_root(root))
     if json:
@@ -316,7 +321,7 @@ def doctor(
     json: Json = False,
 ) -> None:
     """Check that the pipeline can run here, and say what to do if it can't."""
-    from ...workflow.fleet import runs
+    from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
     found = runs.examined(root, runs.spark_of(master, jars, ivy_settings))
     _print(runs.examination(found) if json else list(runs.lines(found)))
@@ -335,7 +340,7 @@ def prepare(
     Fetches Delta Lake's JARs and archives Java's classes. Run it once per computer or image, and
     again after an update of Java or Spark.
     """
-    from ...workflow.fleet import runs
+    from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
     outlive_output()
     with _bars(quiet=quiet) as report:
@@ -350,7 +355,7 @@ def _root(named: str | None) -> str:
     """As the command line or the environment says, else fleet.hcl. Raises UsageError."""
     if named:
         return named
-    from ...workflow.fleet.register_file import read_fleet
+    from ...workflow.fleet.register_file import read_fleet  # noqa: PLC0415  # the other commands of the group do without
 
     if Path(FILE).exists():
         said = read_fleet(Path(FILE)).root
@@ -364,7 +369,7 @@ def _root(named: str | None) -> str:
 
 def _incomplete(root: str, cluster: str | None = None) -> None:
     """End with 5 if a cluster is not wholly known, after saying which."""
-    from ...workflow.fleet import runs
+    from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
     unknown = list(runs.missing(root, cluster))
     for line in unknown:
@@ -374,22 +379,13 @@ def _incomplete(root: str, cluster: str | None = None) -> None:
 
 
 def _inputs(var: list[Any], var_file: list[Path]) -> Any:
-    from ...workflow.configuration.evaluation import Inputs
-
     return Inputs.of(var, var_file)
 
 
 def _bars(*, quiet: bool) -> Any:
-    import sys
-
-    from ...core.clock import SystemClock
-    from ...render.progress import Bars
-
     return Bars(sys.stderr, SystemClock(), quiet=quiet)
 
 
 def _print(what: Any) -> None:
     """Lines for people, or one JSON document."""
-    from ...render.text import json_line
-
     Console.standard().lines(what if isinstance(what, list) else [json_line(what)])

@@ -23,8 +23,8 @@ def graph(var: Var = [], var_file: VarFile = []) -> None:
 
     Arrows point to dependencies. To draw the graph: kafkaform graph | dot -Tsvg > graph.svg
     """
-    configuration = read_configuration(Path.cwd(), Inputs.of(var, var_file), Registry())
-    built = configuration.evaluated(offline=True)
+    configuration = read_configuration(Path(), Inputs.of(var, var_file), Registry())
+    built = configuration.evaluate(offline=True)
     if has_errors(built.desired.diagnostics):
         faults = built.desired.diagnostics
         raise ConfigurationError("the configuration has faults", diagnostics=faults)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ...core.address import parse_address
 from ...core.errors import AppliedInPart, StorageError, UsageError
-from ...core.redaction import clean
 from ...language.declare.folder import FAMILIES, is_read
-from ...plan.model import Options
 from ...render.text import count, inline
-from ...workflow.configuration.evaluation import Inputs
-from ...workflow.import_all import Wanted, proven, take_stock, written
-from ...workflow.run import Ask
+from ...workflow.import_all import import_all
+from ...workflow.operations import check_address, import_object
 from ...workflow.stores import seconds_of
 from ...workflow.workspace import Workspace, open_workspace
 from ..options.flags import Json, LockTimeout, NoColor, Quiet, StateFile, Var, VarFile
 from ..terminal.console import Console
-from ..terminal.run_command import run_apply
+from ..terminal.run_command import advise, show_run
+from ..terminal.screen import screen
 
 STDOUT = "-"
 
@@ -74,9 +72,8 @@ def import_command(
         if address is not None or json:
             given = "ADDRESS" if address is not None else "--json"
             raise UsageError(f"--all does not go with {given}", "Leave one of the two out.")
-        _import_all(
-            Wanted(tuple(type), tuple(match)), Inputs.of(var, var_file), state, out, console
-        )
+        workspace = open_workspace(variables=var, variable_files=var_file, state=state)
+        _import_all(workspace, type, match, out, console)
         return
     if address is None or id is None:
         raise UsageError(
@@ -85,36 +82,32 @@ def import_command(
     for flag, value in (("--match", match), ("--type", type)):
         if value:
             raise UsageError(f"{flag} goes with --all", f"Leave {flag} out, or write --all.")
-    try:
-        parse_address(address)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    ask = Ask(
-        Options(target=(address,)),
-        how="import",
-        lock_timeout=seconds_of(lock_timeout, "--lock-timeout"),
-        command="import",
-        imported=(address, id),
-    )
-    run_apply(ask, Inputs.of(var, var_file), state, console, json=json, quiet=quiet, detail=True)
+    check_address(address)
+    seconds = seconds_of(lock_timeout, "--lock-timeout")
+    with screen(console, json=json, quiet=quiet) as shown:
+        workspace = open_workspace(variables=var, variable_files=var_file, state=state)
+        again = advise("import")
+        show_run(
+            shown,
+            partial(import_object, workspace, address, id, lock_timeout=seconds, again=again),
+        )
 
 
 def _import_all(
-    wanted: Wanted, inputs: Inputs, state: str | None, out: str, console: Console
+    workspace: Workspace, types: list[str], match: list[str], out: str, console: Console
 ) -> None:
     """Raises AppliedInPart after a listing that failed: what was read is written all the same."""
-    space = open_workspace(inputs, state, whole=True)
-    target = None if out == STDOUT else _target(space, Path(out))
-    stock = take_stock(space, wanted)
-    for gap in stock.gaps:
+    target = None if out == STDOUT else _target(workspace, Path(out))
+    name = target.name if target else "generated"
+    generated = import_all(workspace, types=types, match=match, name=name)
+    for gap in generated.gaps:
         console.note(inline(gap))
-    if not stock.count:
+    if not generated.count:
         console.note("Nothing to import: all that can be seen is recorded or left out.")
     else:
-        text = proven(space, written(space, stock), stock, target.name if target else "generated")
-        _write(text, target, console)
-        console.note(f"{count(stock.count, 'object')} to import. {_next(target)}")
-    if stock.failed:
+        _write(generated.text, target, console)
+        console.note(f"{count(generated.count, 'object')} to import. {_next(target)}")
+    if not generated.complete:
         raise AppliedInPart(
             "a listing failed, so there may be more than was written",
             "Look at what is not complete, and run it again with the rights that are missing.",
@@ -141,7 +134,7 @@ def _write(text: str, target: Path | None, console: Console) -> None:
         return
     try:
         with target.open("x", encoding="utf-8") as file:
-            file.write(clean(text))
+            file.write(text)
     except OSError as error:
         raise StorageError(
             f"{target} cannot be written: {error.strerror}", "Choose another place."

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from ...render.text import inline
-from ...workflow.outlet import outlive_output
 from ...workflow.stores import open_store
 from ..options.flags import StateFile
 from ..terminal.console import Console
+from ..terminal.outlet import outlive_output
 
 app = typer.Typer(help="Show or release the state lock.", no_args_is_help=True)
 

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ...apply.preflight import refuse
-from ...apply.secrets import in_plan, refuse_exposed, resolve
-from ...core.errors import UsageError
-from ...core.redaction import clean
-from ...plan.codec import encode
-from ...plan.model import Mode, Options, Plan
-from ...workflow.configuration.evaluation import Inputs
-from ...workflow.plan_files import save
-from ...workflow.planning import (
-    apply_command,
-    check_fail_on,
-    read_only_plan,
-    refuse_if_blocked,
-    refuse_unmet,
-    validated_plan,
-)
-from ...workflow.stores import STATE_VARIABLE
+from ...plan.model import Mode, Options
+from ...workflow.configuration.untrusted import dry_run_error
+from ...workflow.plan_files import save_file, save_plan
+from ...workflow.plan_rendering import render_plan
+from ...workflow.planning import check_fail_on, find_unmet, plan_changes, refuse_if_blocked
 from ...workflow.workspace import open_workspace
 from ..options.flags import (
     AcceptOpenAccess,
@@ -95,58 +82,25 @@ def plan(
     accept = accepted(open_access=accept_open_access, unproven_access=accept_unproven_access)
     options = Options(mode, tuple(target), tuple(exclude), tuple(adopt), max_deletes, accept)
     conditions = check_fail_on(fail_on)
-    if untrusted:
-        _check_untrusted(state, validate)
-    with screen(console, json=json, quiet=quiet, detail=not concise) as shown:
-        space = open_workspace(Inputs.of(var, var_file, untrusted=untrusted), state)
-        if validate:
-            made, verdicts = validated_plan(space, options, shown.progress)
-        else:
-            made, verdicts = read_only_plan(space, options, shown.progress), None
-        shown.plan(made)
-        if verdicts is not None:
-            shown.validated(made, verdicts)
-            resolve(in_plan(made), space.configuration.secret)
-            refuse(verdicts, {s.id: s for change in made.effective for s in change.steps})
-        _save(made, out, comment)
+    if untrusted and validate:
+        raise dry_run_error()
+    with screen(console, json=json, quiet=quiet, detail=not concise, sends=False) as shown:
+        workspace = open_workspace(
+            variables=var, variable_files=var_file, state=state, untrusted=untrusted
+        )
+        made = plan_changes(workspace, options, validate=validate, progress=shown.progress)
+        if out is not None:
+            save_plan(made, out)
+        if comment is not None:
+            save_file(comment, render_plan(made, "markdown").encode(), private=False)
         if out is not None:
             command = shlex.join(["kafkaform", "apply", str(out)])
             shown.note(f"Saved to {out}. To apply exactly this plan: {command}")
         elif not made.idle and not any(made.blocked(stopping=True)):
             shown.note(NEXT)
         refuse_if_blocked(made, conditions)
-        refuse_unmet(made)
+        unmet = find_unmet(made)
+        if unmet is not None:
+            raise unmet
     if detailed_exitcode and (made.outputs or not made.idle):
         raise typer.Exit(2)
-
-
-def _check_untrusted(state: str | None, validate: bool) -> None:
-    """Raises UsageError for flags without which, or with which, a plan of files that anybody
-    may have written could not be trusted."""
-    if not (state or os.environ.get(STATE_VARIABLE)):
-        raise UsageError(
-            "--untrusted needs --state: what the configuration names, or has beside it, may be "
-            "forged",
-            "Name the state that the last apply wrote, outside of what was checked out; "
-            f"{STATE_VARIABLE} says the same.",
-        )
-    if validate:
-        raise UsageError(
-            "--untrusted and --validate exclude each other: a dry run needs rights to write",
-            "Leave --validate to the run that applies; it does the same dry run first.",
-        )
-
-
-def _save(made: Plan, out: Path | None, comment: Path | None) -> None:
-    """Write the plan file and the review comment. Raises StorageError, ConfigurationError."""
-    refuse_exposed(made)
-    for path, content, private in ((out, encode, True), (comment, _comment, False)):
-        if path is not None:
-            save(path, content(made), private=private)
-
-
-def _comment(made: Plan) -> bytes:
-    # The template engine is slow to load and only comments need it.
-    from ...render.markdown import markdown
-
-    return clean(markdown(made, command=apply_command(made))).encode()

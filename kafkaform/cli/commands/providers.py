@@ -34,7 +34,7 @@ def providers(context: typer.Context, var: Var = [], var_file: VarFile = []) -> 
     if context.invoked_subcommand is not None:
         return
     registry, console = Registry(), Console.standard()
-    configuration = read_configuration(Path.cwd(), Inputs.of(var, var_file), registry)
+    configuration = read_configuration(Path(), Inputs.of(var, var_file), registry)
     desired = configuration.desired(offline=True)
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)

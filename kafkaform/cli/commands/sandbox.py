@@ -14,7 +14,7 @@ from rich.progress import Progress as Bars
 from ... import sandbox
 from ...core.errors import KafkaformError, UsageError
 from ...core.progress import Event, Message
-from ...workflow.outlet import outlive_output
+from ..terminal.outlet import outlive_output
 
 app = typer.Typer(help="Run a real Kafka on this computer to try things out.", no_args_is_help=True)
 
@@ -26,9 +26,8 @@ _PROBE_SECONDS = 2.0
 
 def probe(box: sandbox.Sandbox) -> int:
     """How many brokers DescribeCluster names, asked as `admin`; 0 while nobody answers."""
-    # Loading the client takes a tenth of a second, which other commands need not pay.
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
+    from confluent_kafka import KafkaException  # noqa: PLC0415  # the client is slow to load
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415  # the client is slow to load
 
     client = AdminClient(
         {

@@ -7,11 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ...render.human import human
-from ...render.jsonplan import to_json
 from ...render.text import json_line
-from ...workflow.plan_files import saved_plan
-from ...workflow.planning import apply_command
+from ...workflow.plan_files import load_plan
+from ...workflow.plan_rendering import render_plan
 from ...workflow.stores import open_store
 from ..options.flags import NoColor, StateFile
 from ..terminal.console import Console
@@ -36,16 +34,13 @@ def show(
     if plan_file is None:
         _show_state(console, state, json=json)
         return
-    plan = saved_plan(plan_file)
+    plan = load_plan(plan_file)
     if json:
-        console.out(json_line(to_json(plan)))
+        console.out(render_plan(plan, "json"))
     elif comment:
-        # The template engine is slow to load and only comments need it.
-        from ...render.markdown import markdown
-
-        console.out(markdown(plan, command=apply_command(plan)))
+        console.out(render_plan(plan, "markdown"))
     else:
-        console.out(human(plan, colour=console.colour, width=console.width))
+        console.out(render_plan(plan, colour=console.colour, width=console.width))
 
 
 def _show_state(console: Console, state_file: str | None, *, json: bool) -> None:

@@ -19,7 +19,6 @@ from ...render.text import count, inline, json_line, value
 from ...state.codec import encode
 from ...state.edit import commit, move, with_head, without_address
 from ...state.model import Row, State
-from ...workflow.outlet import outlive_output
 from ...workflow.state_transfer import pull as pull_store
 from ...workflow.state_transfer import push as push_store
 from ...workflow.state_transfer import refuse_before_recovery, touched
@@ -27,6 +26,7 @@ from ...workflow.stores import open_store, seconds_of
 from ...workflow.workspace import lock_info, new_run_id, open_journal, read_log
 from ..options.flags import LockTimeout, StateFile
 from ..terminal.console import Console
+from ..terminal.outlet import outlive_output
 
 app = typer.Typer(help="Inspect, edit and copy the state.", no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

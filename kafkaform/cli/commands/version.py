@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ... import __version__
 from ...provider.registry import Registry
 from ...render.text import json_line
+from ...version import VERSION
 from ..terminal.console import Console
 
 
@@ -24,7 +24,7 @@ def version(
         console.out(
             json_line(
                 {
-                    "kafkaform_version": __version__,
+                    "kafkaform_version": VERSION,
                     "platform": f"{platform.system().lower()}_{platform.machine()}",
                     "python_version": platform.python_version(),
                     "provider_selections": providers,
@@ -32,6 +32,6 @@ def version(
             )
         )
         return
-    console.out(f"kafkaform {__version__}")
+    console.out(f"kafkaform {VERSION}")
     console.lines(f"  provider {name}: {package}" for name, package in providers.items())
     console.out(f"  Python {platform.python_version()} on {platform.system()}")

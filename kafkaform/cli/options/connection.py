@@ -19,8 +19,8 @@ from msgspec import Struct, field
 from ...core.canonical import digest
 from ...core.errors import KafkaformError, UsageError
 from ...provider.contract import Session
-from ...workflow.configuration.clusters import Clusters
 from ...workflow.configuration.evaluation import Inputs
+from ...workflow.configuration.systems import Systems
 from ...workflow.connection import Connection, ConnectionInputs, resolve_configured, resolve_direct
 from ..terminal.console import Console
 from .flag_groups import takes
@@ -57,7 +57,7 @@ class Kept(Struct, frozen=True):
     flags: ConnectionInputs
     writes: bool = False
     sessions: dict[str, Session] = field(default_factory=dict)
-    clusters: Clusters = field(default_factory=Clusters)
+    systems: Systems = field(default_factory=Systems)
 
     def session(self, connection: Connection) -> Session:
         """The session of this connection, opened when it is first asked for."""
@@ -65,13 +65,13 @@ class Kept(Struct, frozen=True):
         if key not in self.sessions:
             session = connection.open()
             if connection.configuration is not None:
-                self.clusters.enter(connection.settings, session)
+                self.systems.enter(connection.settings, session)
             self.sessions[key] = session
         return self.sessions[key]
 
     def close(self) -> None:
         """End all sessions; the next command connects again."""
-        self.clusters.known.clear()
+        self.systems.known.clear()
         while self.sessions:
             with suppress(KafkaformError):
                 self.sessions.popitem()[1].close()

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from ...core.diagnostics import Diagnostics
-from ...workflow.outlet import is_lost
-from ...workflow.signals import until_readable
+from ...core.redaction import clean_diagnostics
+from .outlet import is_lost
+from .signals import until_readable
 
 DEFAULT_WIDTH, MAX_WIDTH = 100, 120
 
@@ -57,11 +58,9 @@ class Console(Struct, frozen=True):
     def diagnostics(self, diagnostics: Diagnostics) -> None:
         """Errors and warnings, on stderr."""
         if diagnostics:
-            # A command that has nothing to complain about should not load what draws complaints.
-            from ...render.diagnostics import render_diagnostics
-            from ...workflow.outlet import cleaned
+            from ...render.diagnostics import render_diagnostics  # noqa: PLC0415  # only faults need it
 
-            told = cleaned(diagnostics)
+            told = clean_diagnostics(diagnostics)
             sys.stderr.write(render_diagnostics(told, colour=self.errors_colour, width=self.width))
             sys.stderr.flush()
 

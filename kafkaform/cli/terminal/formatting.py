@@ -15,8 +15,8 @@ from ...core.errors import UsageError
 from ...core.storage import refusal
 from ...syntax.format import format
 from ...syntax.parse import parse
-from ...workflow.outlet import outlive_output
 from .console import Console
+from .outlet import outlive_output
 
 STDIN = Path("-")
 ENDINGS = (".kf.hcl", ".kfvars.hcl", ".tf", ".tfvars")
@@ -163,8 +163,7 @@ def _fault(summary: str, advice: str, severity: Severity = Severity.ERROR) -> Di
 
 def _save(path: Path, data: bytes) -> None:
     """Put the new text in the place of the old one, at once and with its rights."""
-    # Only files that change need this, and few do.
-    from ...state.backends import files
+    from ...state.backends import files  # noqa: PLC0415  # only a text that changes needs it
 
     real = Path(os.path.realpath(path))
     temporary = files.temporary(real)
@@ -182,9 +181,9 @@ def _save(path: Path, data: bytes) -> None:
 
 def _difference(text: Text, after: bytes, *, colour: bool) -> Iterator[str]:
     """A unified diff, as `diff -u` writes it; control characters are made visible."""
-    import difflib
+    import difflib  # noqa: PLC0415  # only a text that changes needs it
 
-    from ...render.style import Paint
+    from ...render.style import Paint  # noqa: PLC0415  # only a text that changes needs it
 
     paint = Paint(colour)
     styles = {"+": "create", "-": "delete", "@": "dim"}
@@ -197,6 +196,6 @@ def _difference(text: Text, after: bytes, *, colour: bool) -> Iterator[str]:
 
 def _shown(text: object) -> str:
     """Foreign text on one line, tabs as they are."""
-    from ...render.text import inline
+    from ...render.text import inline  # noqa: PLC0415  # only a text that changes needs it
 
     return "\t".join(map(inline, str(text).split("\t")))

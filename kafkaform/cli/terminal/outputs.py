@@ -100,12 +100,11 @@ def _plain(name: str, value: Value) -> str:
 def _declared() -> Mapping[str, str]:
     """Outputs that the folder's configuration declares -> why the state may not have them yet;
     nothing if the configuration has faults, for then nobody can tell."""
-    # Only an answer that lacks something needs the language.
-    from ...provider.registry import Registry
-    from ...workflow.configuration.evaluation import Inputs, read_configuration
+    from ...provider.registry import Registry  # noqa: PLC0415  # only an answer that lacks something needs the language
+    from ...workflow.configuration.evaluation import Inputs, read_configuration  # noqa: PLC0415  # only an answer that lacks something needs the language
 
     try:
-        desired = read_configuration(Path.cwd(), Inputs(), Registry()).desired(offline=True)
+        desired = read_configuration(Path(), Inputs(), Registry()).desired(offline=True)
     except KafkaformError:
         return {}
     return {

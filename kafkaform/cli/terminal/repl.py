@@ -122,7 +122,7 @@ def history(file: Path) -> Iterator[None]:
     """Lines of earlier consoles, for the arrow keys; kept from other users, since people type
     secrets. Where nothing can be kept, nothing is."""
     try:
-        import readline
+        import readline  # noqa: PLC0415  # not every Python has it
     except ImportError:  # a Python without it
         yield
         return

@@ -1,74 +1,53 @@
-"""One apply or destroy from the command line: run it, show it, end with its exit code."""
+"""What the commands that change something share: approval, advice, and showing how they ended."""
 
 from __future__ import annotations
 
-from msgspec.structs import replace
+import shlex
+from collections.abc import Callable
+from pathlib import Path
 
-from ...core.address import parse_address
-from ...core.diagnostics import Diagnostics, Range, has_errors
-from ...core.errors import ConfigurationError
-from ...core.resource import Import
+from ...apply.again import Again
+from ...core.errors import KafkaformError
 from ...plan.model import Plan
-from ...workflow.applying import apply
-from ...workflow.configuration.evaluation import Inputs, recorded
-from ...workflow.planning import refuse_unmet
-from ...workflow.run import Ask
-from ...workflow.workspace import Workspace, open_workspace
-from .console import Console
-from .screen import Screen, screen
-
-COMMAND_LINE = Range("command line", 1, 1, 1, 1)
+from ...workflow.run import Applied
+from .outlet import ELSEWHERE, Unwritable
+from .screen import Screen
+from .signals import stop_on_signals
 
 
-def run_apply(
-    ask: Ask,
-    inputs: Inputs,
-    state_file: str | None,
-    console: Console,
-    *,
-    json: bool,
-    quiet: bool,
-    detail: bool,
-) -> None:
-    """Apply and show what came of it. Raises the error that the exit code stands for."""
-    with screen(console, json=json, quiet=quiet, detail=detail) as shown:
-        space = _with_import(open_workspace(inputs, state_file), ask)
-        done = apply(space, ask, shown)
-        if done.already:
-            shown.note(f"Already applied by run {done.already}; everything is still so.")
-        if done.report is None:
-            _refuse_broken(shown, done.told)
-            _refuse_unmet(ask, done.plan)
-            return
-        shown.result(done.report, done.run, done.plan)
-        shown.outputs(recorded(done.state.outputs))
-        error = done.report.error(ask.again)
-        if error is not None:
-            shown.diagnostics(done.told)
-            raise error
-        _refuse_broken(shown, done.told)
-        _refuse_unmet(ask, done.plan)
+def show_run(shown: Screen, run: Callable[..., Applied], *, outputs: bool = True) -> Applied:
+    """Run an operation and show what it does and did, also where it ends in an error, which is
+    raised. run: takes `progress` and `stop`."""
+    try:
+        with stop_on_signals() as stop:
+            applied = run(progress=shown.progress, stop=stop)
+    except Unwritable as fault:  # once something may be sent, the rest of the output is dropped
+        raise KafkaformError(f"{fault}; nothing was sent", ELSEWHERE) from None
+    except KafkaformError as error:
+        if error.applied is not None:
+            _show_applied(shown, error.applied, outputs)
+        raise
+    _show_applied(shown, applied, outputs)
+    return applied
 
 
-def _refuse_broken(shown: Screen, told: Diagnostics) -> None:
-    """Show the rules that do not hold. Raises ConfigurationError if one of them must."""
-    if has_errors(told):
-        raise ConfigurationError("it was applied, but a rule does not hold", diagnostics=told)
-    shown.diagnostics(told)
+def _show_applied(shown: Screen, applied: Applied, outputs: bool) -> None:
+    if applied.report is not None:
+        shown.result(applied.report, applied.run, applied.plan)
+        if outputs:
+            shown.outputs(applied.outputs)
+    shown.diagnostics(applied.diagnostics)
 
 
-def _refuse_unmet(ask: Ask, plan: Plan) -> None:
-    """Raises Blocked if something was asked for and is not applied; an import asks for one object
-    and no other."""
-    if ask.imported is None:
-        refuse_unmet(plan)
+def accept(plan: Plan) -> bool:
+    """The approval of a plan that was approved before: by a flag, or as a file."""
+    return True
 
 
-def _with_import(space: Workspace, ask: Ask) -> Workspace:
-    """The workspace with the import that the command line asks for."""
-    if ask.imported is None:
-        return space
-    address, key = ask.imported
-    block = Import(parse_address(address), key, COMMAND_LINE)
-    desired = replace(space.desired, imports=(*space.desired.imports, block))
-    return replace(space, desired=desired)
+def advise(command: str, plan_file: Path | None = None, expect: str | None = None) -> Again:
+    """How the user goes on if this command line is refused or ends in part."""
+    plan = [shlex.quote(str(plan_file))] if plan_file else []
+    token = ["--expect", expect] if expect else []
+    words = " ".join(("kafkaform", command, *plan, *token))
+    same = f"`{words}`" if command == "apply" else f"the same `{words}`"
+    return Again(command, same, reviewed=bool(plan or token))

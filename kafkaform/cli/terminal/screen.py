@@ -11,7 +11,6 @@ from operator import attrgetter
 import typer
 from msgspec import Struct, field
 
-from ... import __version__
 from ...apply.obligations import told
 from ...apply.recover import SUPERSEDED, Recovered
 from ...apply.report import Report, Result, Work
@@ -20,19 +19,22 @@ from ...core.change import Verdict
 from ...core.clock import SystemClock
 from ...core.diagnostics import Diagnostics
 from ...core.errors import KafkaformError, UsageError, exit_code
-from ...core.progress import Event, silent
 from ...core.progress import Report as ReportTo
+from ...core.progress import silent
 from ...core.resource import FaultClass, Output
+from ...core.words import NEUTRAL
 from ...plan.model import Mode, Plan
 from ...render import stream
-from ...render.human import human
 from ...render.jsonplan import Data
-from ...render.progress import Bars
 from ...render.report import ApplyReport, apply_report, apply_summary
 from ...render.text import count, inline
 from ...render.validation import validation_events, validation_text
-from ...workflow.outlet import outlive_output
+from ...version import VERSION
+from ...workflow.events import DryRun, Note, PlanChosen, RunEvent
+from ...workflow.plan_rendering import read_words, render_plan
 from .console import Console
+from .outlet import outlive_output
+from .progress import Bars
 
 _WITHOUT_ASKING = {
     Mode.NORMAL: "Use --auto-approve, or review a plan and give its approval with --expect.",
@@ -45,24 +47,41 @@ _FEW = 5
 
 
 class TextScreen(Struct):
-    """For people: plans and results on stdout, progress and questions on stderr. clear: takes
-    the progress from the terminal before anything else is written there."""
+    """For people: plans and results on stdout, progress and questions on stderr. bars: draws what
+    is under way; clear: takes that from the terminal before anything else is written there; sends:
+    the command goes on to change something when its plan was shown."""
 
     console: Console
-    progress: ReportTo = silent
+    bars: ReportTo = silent
     clear: Callable[[], None] = lambda: None
     detail: bool = True
     command: str = "apply"
+    sends: bool = False
+
+    def progress(self, event: RunEvent) -> None:
+        """Show one event of a run."""
+        match event:
+            case PlanChosen():
+                _show_chosen(self, event)
+            case DryRun():
+                self.validated(event.plan, event.verdicts)
+            case Recovered():
+                self.recovered(event)
+            case Work():
+                self.stands(event)
+            case Note():
+                self.note(event.text)
+            case _:
+                self.bars(event)
 
     def plan(self, plan: Plan) -> None:
         self.clear()
-        self.console.out(
-            human(plan, colour=self.console.colour, width=self.console.width, detail=self.detail)
-        )
+        colour, width = self.console.colour, self.console.width
+        self.console.out(render_plan(plan, colour=colour, width=width, detail=self.detail))
 
     def validated(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
         self.clear()
-        self.console.out("\n" + validation_text(plan, verdicts))
+        self.console.out("\n" + validation_text(plan, verdicts, read_words(plan)))
 
     def approve(self, plan: Plan) -> bool:
         """Only `yes` applies; a destroy asks for the cluster id of each instance."""
@@ -78,7 +97,8 @@ class TextScreen(Struct):
 
     def _type_cluster(self, instance: str, plan: Plan) -> bool:
         scope = plan.instances[instance].facts.scope_id
-        question = f'\nEverything of {instance} is destroyed. Type its cluster id "{scope}": '
+        system = read_words(plan).get(instance, NEUTRAL).system
+        question = f'\nEverything of {instance} is destroyed. Type its {system} id "{scope}": '
         return self.console.ask(question) == scope
 
     def recovered(self, found: Recovered) -> None:
@@ -110,13 +130,13 @@ class TextScreen(Struct):
         self._late(report.invisible)
 
     def _late(self, late: tuple[Invisible, ...]) -> None:
-        where = attrgetter("node", "why")
-        for (node, why), many in groupby(sorted(late, key=where), where):
+        where = attrgetter("noun", "node", "why")
+        for (noun, node, why), many in groupby(sorted(late, key=where), where):
             names = [inline(item.address) for item in many]
             shown = names if len(names) <= _FEW else [count(len(names), "object")]
             silent = f": it does not answer ({inline(why)})" if why else ""
             for name in shown:
-                self.note(f"{name}: applied, not yet visible on broker {node}{silent}.")
+                self.note(f"{name}: applied, not yet visible on {noun} {node}{silent}.")
 
     def outputs(self, outputs: tuple[Output, ...]) -> None:
         pass
@@ -130,20 +150,34 @@ class JsonScreen(Struct):
 
     console: Console
     command: str = "apply"
+    sends: bool = False
     stream: stream.Stream = field(default_factory=lambda: stream.Stream(SystemClock()))
 
-    def progress(self, event: Event) -> None:
-        self._put(stream.progress(event))
+    def progress(self, event: RunEvent) -> None:
+        """Write one event of a run."""
+        match event:
+            case PlanChosen():
+                _show_chosen(self, event)
+            case DryRun():
+                self.validated(event.plan, event.verdicts)
+            case Recovered():
+                self.recovered(event)
+            case Work():
+                self.stands(event)
+            case Note():
+                self.note(event.text)
+            case _:
+                self._put(stream.progress(event))
 
     def begin(self) -> None:
-        self._put(stream.version(__version__))
+        self._put(stream.version(VERSION))
 
     def plan(self, plan: Plan) -> None:
-        for line in self.stream.lines(stream.plan_events(plan)):
+        for line in self.stream.lines(stream.plan_events(plan, read_words(plan))):
             self.console.out(line)
 
     def validated(self, plan: Plan, verdicts: Mapping[str, Verdict]) -> None:
-        for line in self.stream.lines(validation_events(plan, verdicts)):
+        for line in self.stream.lines(validation_events(plan, verdicts, read_words(plan))):
             self.console.out(line)
 
     def approve(self, plan: Plan) -> bool:
@@ -181,10 +215,19 @@ class JsonScreen(Struct):
 Screen = TextScreen | JsonScreen
 
 
+def _show_chosen(screen: Screen, event: PlanChosen) -> None:
+    """Show a plan that nobody has seen. From then on a command that sends goes on to its end even
+    if nobody takes its output: what is sent has to be recorded."""
+    if not event.run:
+        screen.plan(event.plan)
+    if screen.sends:
+        outlive_output()
+
+
 def _report(report: Report, run: str, plan: Plan) -> ApplyReport:
     pairs = ((r.change, r.outcome) for r in report.results)
     blocked = sum(1 for change in plan.changes if change.blocked is not None)
-    return apply_report(pairs, run, blocked=blocked)
+    return apply_report(pairs, run, blocked=blocked, words=read_words(plan))
 
 
 def _recovered(found: Recovered) -> Iterator[str]:
@@ -220,12 +263,18 @@ def _without_asking(command: str, plan: Plan) -> str:
 
 @contextmanager
 def screen(
-    console: Console, *, json: bool, quiet: bool, detail: bool = True, command: str = "apply"
+    console: Console,
+    *,
+    json: bool,
+    quiet: bool,
+    detail: bool = True,
+    command: str = "apply",
+    sends: bool = True,
 ) -> Iterator[Screen]:
     """The screen of one run; progress bars live while the block does. command: what advice is
-    for."""
+    for; sends: see `TextScreen`."""
     if json:
-        shown = JsonScreen(console, command)
+        shown = JsonScreen(console, command, sends)
         shown.begin()
         try:
             yield shown
@@ -235,4 +284,4 @@ def screen(
             raise typer.Exit(exit_code(error)) from None
         return
     with Bars(sys.stderr, SystemClock(), quiet=quiet) as bars:
-        yield TextScreen(console, bars, bars.clear, detail, command)
+        yield TextScreen(console, bars, bars.clear, detail, command, sends)

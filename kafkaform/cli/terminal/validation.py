@@ -27,7 +27,7 @@ def validate(
     console, tree = Console.standard(no_color=no_color), None
     try:
         inputs = Inputs.of(var, var_file, untrusted=untrusted)
-        configuration = read_configuration(Path.cwd(), inputs, inputs.registry())
+        configuration = read_configuration(Path(), inputs, inputs.registry())
         tree, found = configuration.tree, configuration.desired(offline=True)
         faults = found.diagnostics
     except KafkaformError as error:
@@ -51,8 +51,7 @@ def _sound(found: Desired) -> str:
 
 def _report(faults: Diagnostics, errors: int, tree: Tree | None) -> str:
     """The faults in the shape of `terraform validate -json`."""
-    # Loading it takes time that a sound configuration need not pay.
-    from ...render.diagnostics import diagnostic_data
+    from ...render.diagnostics import diagnostic_data  # noqa: PLC0415  # only faults need it
 
     # Of the blocks only those that a fault may be in are looked for: both can be many.
     files = {item.range.file for item in faults if item.range is not None}

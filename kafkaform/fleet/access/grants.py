@@ -160,7 +160,7 @@ def _shadowed(rules: DataFrame) -> DataFrame:
 
 def _shadows_of(rules: pa.Table) -> pa.Table:
     """The ACLs that decide nothing, as rows of _SHADOWS."""
-    import pyarrow.compute as pc
+    import pyarrow.compute as pc  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     found = acl_masks.shadows(rules)
     rows = rules.take(pc.index_in(found["key"], rules["key"]))

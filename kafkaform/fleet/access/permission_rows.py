@@ -104,8 +104,8 @@ def shown(row: Row) -> tuple[Any, ...]:
 
 def write_parquet(path: Path, rows: Iterable[Row]) -> None:
     """Worded rows as one file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+    import pyarrow.parquet as pq  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     types = {**dict.fromkeys(KEY, pa.string()), **dict.fromkeys(MASKS, pa.int32())}
     schema = pa.schema([(name, types.get(name, pa.list_(pa.string()))) for name in KEPT])

@@ -270,7 +270,7 @@ def _patterns_of(key: tuple[Any, ...], rules: pa.Table) -> pa.Table:
 
 def _resources_of(principal: str | None) -> Callable[[Any, pa.Table, pa.Table], pa.Table]:
     def rows(key: tuple[Any, ...], rules: pa.Table, names: pa.Table) -> pa.Table:
-        import pyarrow.compute as pc
+        import pyarrow.compute as pc  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
         cluster, part = key
         found = with_producers(rules, acl_masks.resource_masks(rules, names))
@@ -285,7 +285,7 @@ def _resources_of(principal: str | None) -> Callable[[Any, pa.Table, pa.Table], 
 
 def _parts_of(most: int) -> Callable[[Any, pa.Table, pa.Table], pa.Table]:
     def rows(key: tuple[Any, ...], patterns: pa.Table, names: pa.Table) -> pa.Table:
-        import pyarrow as pa
+        import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
         number = pa.array([1 + acl_masks.pairs(patterns, names) // most], pa.int32())
         return acl_masks.labelled(key[0], pa.table({"parts": number}))

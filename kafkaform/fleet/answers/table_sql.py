@@ -24,8 +24,8 @@ _INTO = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(\binto\b)", re.IGNORECA
 def select(gold: Gold, sql: str) -> Sheet:
     """What a query finds. Raises UsageError: it is no query, or names what is not there;
     StorageError: the tables cannot be read."""
-    import pyarrow as pa
-    from deltalake.exceptions import DeltaError
+    import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     _only_queries(sql)
     try:

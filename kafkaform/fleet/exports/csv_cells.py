@@ -77,8 +77,8 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
 
 
 def _column(name: str, column: pa.Array) -> list[Any]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+    import pyarrow.compute as pc  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     kind, types = column.type, pa.types
     if name in MASKS:
@@ -100,7 +100,7 @@ def _column(name: str, column: pa.Array) -> list[Any]:
 
 
 def _texts(column: pa.StringArray) -> list[str | None]:
-    import pyarrow.compute as pc
+    import pyarrow.compute as pc  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     values: list[str | None] = column.to_pylist()
     suspect = pc.fill_null(pc.match_substring_regex(column, _SUSPECT), False)
@@ -111,8 +111,8 @@ def _texts(column: pa.StringArray) -> list[str | None]:
 
 def _lists(column: pa.ListArray) -> list[str | None]:
     """Lists of texts as JSON."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+    import pyarrow.compute as pc  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     texts = column.flatten()
     bad = pc.or_kleene(pc.match_substring_regex(texts, _QUOTED), pc.is_null(texts))

@@ -14,6 +14,7 @@ from typing import IO, Any
 from msgspec import Struct
 
 from ...core.canonical import dumps
+from ...core.cell_width import cell_width
 from ...core.foreign import log_safe
 from ...core.storage import refusal
 from ..access.operation_bits import MASKS
@@ -49,7 +50,7 @@ def as_table(sheet: Sheet) -> str:
     rows = [tuple(map(masked, sheet.names, row)) for row in sheet.rows]
     cells = [[text(v) or NOTHING for v in row] for row in (sheet.names, *rows)]
     columns = list(zip(*cells, strict=True))
-    widths = [max(map(_width, column)) for column in columns]
+    widths = [max(map(cell_width, column)) for column in columns]
     right = [_numbers(values) for values in zip(*rows, strict=True)] or [False] * len(widths)
     lines = ("  ".join(map(_padded, row, widths, right)).rstrip() for row in cells)
     count = len(sheet.rows)
@@ -57,17 +58,8 @@ def as_table(sheet: Sheet) -> str:
 
 
 def _padded(cell: str, width: int, flush: bool) -> str:
-    blanks = " " * (width - _width(cell))
+    blanks = " " * (width - cell_width(cell))
     return blanks + cell if flush else cell + blanks
-
-
-def _width(cell: str) -> int:
-    """How many columns of a terminal the text takes."""
-    if cell.isascii():
-        return len(cell)
-    from rich.cells import cell_len  # a table of all wide characters
-
-    return cell_len(cell)
 
 
 def _numbers(values: Iterable[object]) -> bool:

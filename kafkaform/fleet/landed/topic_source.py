@@ -116,7 +116,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _marks(self) -> dict[str, tuple[int, int]]:
         """Partition -> its first offset and the one after its last."""
-        from confluent_kafka import KafkaException, TopicPartition
+        from confluent_kafka import KafkaException, TopicPartition  # noqa: PLC0415  # the client is slow to load
 
         reader = _consumer(self.topic)
         try:
@@ -137,7 +137,7 @@ class Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 def _consumer(topic: str) -> Consumer:
     """Raises TopicUnreadable: nobody has said how to reach the brokers."""
-    from confluent_kafka import Consumer
+    from confluent_kafka import Consumer  # noqa: PLC0415  # the client is slow to load
 
     text = os.environ.get(SETTINGS)
     if not text:
@@ -158,7 +158,7 @@ def _consumer(topic: str) -> Consumer:
 def _records(reader: Consumer, topic: str, piece: Piece) -> Iterator[Message]:
     """The records of a piece. The end of the partition ends it too: its last offsets may be marks
     of transactions, which nobody gets to see. Raises TopicUnreadable."""
-    from confluent_kafka import KafkaError, TopicPartition
+    from confluent_kafka import KafkaError, TopicPartition  # noqa: PLC0415  # the client is slow to load
 
     reader.assign([TopicPartition(topic, piece.number, piece.start)])
     deadline = time.monotonic() + PATIENCE
@@ -202,7 +202,7 @@ def _batches(records: Iterator[Message]) -> Iterator[RecordBatch]:
 
 
 def _batch(rows: Sequence[tuple[Any, ...]]) -> RecordBatch:
-    import pyarrow
+    import pyarrow  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     types = (pyarrow.string(), pyarrow.string(), pyarrow.int32(), pyarrow.int64())
     names = [part.split()[0] for part in COLUMNS.split(", ")]

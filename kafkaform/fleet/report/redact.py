@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...core.partial_repr import PartialRepr
+from ...core.secret import PartialRepr
 from ..tables.reader import Gold
 
 _PRINCIPALS = frozenset({"principal", "user", "actor"})

@@ -129,7 +129,7 @@ def build_session(place: Place) -> SparkSession:
     Raises KafkaformError with the end of Spark's log if it does not start, UsageError if there is
     no Java.
     """
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     builder: Any = SparkSession.builder.appName("kafkaform fleet")
     if place.connect:

@@ -36,8 +36,8 @@ def options() -> dict[str, str]:
 
 def latest(folder: str) -> int | None:
     """The newest version of a table, whoever wrote it; None: there is no such table."""
-    from deltalake import DeltaTable
-    from deltalake.exceptions import TableNotFoundError
+    from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+    from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     try:
         return int(DeltaTable(place(folder), storage_options=options()).version())
@@ -47,7 +47,7 @@ def latest(folder: str) -> int | None:
 
 def restored(folder: str, version: int) -> int:
     """Make a table again what it was: the version that it then has. Spark takes seconds for it."""
-    from deltalake import DeltaTable
+    from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     table = DeltaTable(place(folder), storage_options=options())
     table.restore(version)
@@ -57,7 +57,7 @@ def restored(folder: str, version: int) -> int:
 def vacuum(folder: str, hours: int) -> None:
     """Remove files that no version of so many hours had, also those that a dead build has left.
     Spark's own keeps every file for a week, whatever it is told."""
-    from deltalake import DeltaTable
+    from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     table = DeltaTable(place(folder), storage_options=options())
     table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
@@ -82,8 +82,8 @@ def count(folder: str, version: int) -> int:
 
 def _told(folder: str, version: int) -> list[dict[str, Any]]:
     """What the log says of each file."""
-    import pyarrow as pa
-    from deltalake import DeltaTable
+    import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+    from deltalake import DeltaTable  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     table = DeltaTable(place(folder), version=version, storage_options=options())
     rows: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()

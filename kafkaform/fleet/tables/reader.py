@@ -91,7 +91,7 @@ def read_build(root: str, name: str) -> Build:
 
 def builds(root: str) -> tuple[str, ...]:
     """The names of all builds whose manifests are still there, sorted."""
-    from pyarrow.fs import FileSelector
+    from pyarrow.fs import FileSelector  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     with _refusing(root):
         handler = _handler(root)
@@ -158,14 +158,14 @@ class Gold:
 
     def arrow(self, sql: str) -> pa.Table:
         """The same as one Arrow table."""
-        import pyarrow as pa
+        import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
         with _refusing(self.build.root):
             return pa.table(self.execute(sql).read_all())
 
     def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
         """The same, piece by piece."""
-        import pyarrow as pa
+        import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
         with _refusing(self.build.root):
             yield from pa.RecordBatchReader.from_stream(self.execute(sql))
@@ -173,7 +173,7 @@ class Gold:
     def execute(self, sql: str) -> Any:
         """A stream of Arrow batches for one statement, whose tables are registered at this
         build's versions. Raises what delta-rs raises."""
-        from deltalake import DeltaTable, QueryBuilder
+        from deltalake import DeltaTable, QueryBuilder  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
         if self._engine is None:
             self._engine = QueryBuilder(_SETTINGS)
@@ -221,8 +221,8 @@ class _refusing:
 
 def _is_foreign(error: BaseException) -> bool:
     """delta-rs and Arrow raise these, and Exception itself."""
-    from deltalake.exceptions import DeltaError
-    from pyarrow import ArrowException
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+    from pyarrow import ArrowException  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     return isinstance(error, OSError | DeltaError | ArrowException) or type(error) is Exception
 
@@ -248,8 +248,8 @@ def _read(root: str, name: str) -> bytes | None:
 
 def _handler(root: str) -> Any:
     """delta-rs's view of a folder or a store; None: the folder is not there."""
-    from deltalake.exceptions import TableNotFoundError
-    from deltalake.fs import DeltaStorageHandler
+    from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
+    from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     try:
         return DeltaStorageHandler(place(root), options())

@@ -125,7 +125,7 @@ def ignored_paths(lifecycle: Block | None, name: str) -> tuple[tuple[str, Expres
         raise EvalError(
             node,
             f"{name} takes a list of paths, or all",
-            'Write [partitions, config["retention.*"]].',
+            'Write [description, config["retention.*"]].',
         )
     return tuple((_path(item), item) for item in node.items)
 
@@ -139,4 +139,4 @@ def _path(node: Expression) -> str:
         return f"{_path(node.target)}.{node.name}"
     if isinstance(node, Index):
         return f"{_path(node.target)}.{constant_key(node.key)}"
-    raise EvalError(node, "This is not a path", 'Write partitions or config["retention.ms"].')
+    raise EvalError(node, "This is not a path", 'Write description or config["retention.ms"].')

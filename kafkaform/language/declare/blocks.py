@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from ...core.diagnostics import Diagnostic, Diagnostics, Range
 from ...syntax.nodes import Block, Expression
-from ...syntax.stamps import Stamped
 from ..values.faults import Place, error, near
 
 NAME = re.compile(r"[^\W\d][\w-]*")
@@ -154,17 +153,13 @@ def title(block: Block) -> str:
 
 def attribute(block: Block, name: str) -> Expression | None:
     """The expression of an argument, if it is given."""
-    if isinstance(block, Stamped) and not block.has(name):
-        return None
-    found = block.body.attributes.get(name)
-    return None if found is None else found.value
+    # A block that repeats an earlier one is parsed when its body is asked for.
+    return block.body.attributes[name].value if block.has_argument(name) else None
 
 
 def single(block: Block, kind: str) -> tuple[Block | None, Diagnostics]:
     """The nested block of this kind, which may stand there once."""
-    if isinstance(block, Stamped):
-        return None, ()  # no block with blocks is passed over
-    found = [inner for inner in block.body.blocks if inner.type == kind]
+    found = block.list_blocks(kind)
     extra = tuple(
         error(header(inner), f'{title(block)} has a second "{kind}" block') for inner in found[1:]
     )

@@ -118,7 +118,7 @@ def load(files: Mapping[str, bytes], folder: str = "") -> Tree:
 def _configuration(content: bytes, name: str) -> tuple[File, Diagnostics]:
     if not name.endswith(".json"):
         return parse(content, name)
-    from .json_bodies import json_file  # a few folders have such files
+    from .json_bodies import json_file  # noqa: PLC0415  # only JSON files need it
 
     return json_file(content, name)
 
@@ -128,7 +128,7 @@ def values_file(content: bytes, name: str) -> tuple[File, Diagnostics]:
     The faults come without the source line, which may hold a secret."""
     guess = not name.endswith(_NATIVE_VALUES) and content.lstrip().startswith(b"{")
     if name.endswith(".json") or guess:
-        from .json_bodies import json_values  # a few folders have such files
+        from .json_bodies import json_values  # noqa: PLC0415  # only JSON files need it
 
         file, faults = json_values(content, name)
     else:

@@ -21,7 +21,7 @@ from .settings import terraform_settings
 from .top_level import declare
 
 Folders = Callable[[str], Mapping[str, bytes]]
-"""The files of a folder by name; folders are seen from the root folder: `modules/topic`.
+"""The files of a folder by name; folders are seen from the root folder: `modules/team`.
 Raises OSError that says why it cannot be read."""
 
 
@@ -262,7 +262,7 @@ def _misplaced(found: Declarations) -> Iterator[Diagnostic]:
         yield error(
             header(provider.block),
             "A module has no provider blocks of its own",
-            "They stand in the root folder, so that one place says which clusters are meant.",
+            "They stand in the root folder, so that one place says which systems are meant.",
             "Move it there, and hand it down with providers = { … } in the module block.",
         )
     for one in found.imports:

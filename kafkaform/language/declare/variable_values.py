@@ -132,7 +132,7 @@ def _from_argument(
 
 def _readable(name: str, given: Given, faults: list[Diagnostic]) -> Iterator[tuple[str, Given]]:
     """Bytes of the environment or the command line that are no UTF-8 come as halves of surrogate
-    pairs, which no broker takes and no file can hold."""
+    pairs, which no system takes and no file can hold."""
     try:
         given.text.encode()
     except UnicodeEncodeError:

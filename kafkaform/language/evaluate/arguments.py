@@ -94,7 +94,7 @@ def compile_arguments(
         if name in meta:
             continue
         if name in schema.blocks:
-            from ..declare.json_bodies import blocks_of  # only JSON writes blocks so
+            from ..declare.json_bodies import blocks_of  # noqa: PLC0415  # only JSON files need it
 
             if (made := blocks_of(node)) is not None:
                 blocks.extend(made)

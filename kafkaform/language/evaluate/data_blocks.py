@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from ...core.errors import KafkaformError, OtherCluster
+from ...core.errors import KafkaformError, OtherSystem
 from ...core.resource import ProviderConfig
 from ...core.schema import META_BLOCKS, ObjectSchema
 from ...core.value import FrozenMap, Value
@@ -135,7 +135,7 @@ def _ask(plan: DataPlan, arguments: FrozenMap, config: ProviderConfig, query: Qu
     place, kind = header(plan.block.block), plan.block.address.type
     try:
         answer = query(config, kind, arguments)
-    except OtherCluster:
+    except OtherSystem:
         raise
     except KafkaformError as fault:
         first = fault.diagnostics[0]

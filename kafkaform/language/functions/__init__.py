@@ -13,7 +13,7 @@ from .files import Read
 from .spec import Function
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Kafka's units": ("units",),
+    "Time and size": ("units",),
     "Lists, tuples and sets": (
         "collection",
         "sets",

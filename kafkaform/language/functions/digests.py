@@ -41,8 +41,7 @@ _NAMESPACES = ("dns", "url", "oid", "x500")
 
 
 def _uuidv5(namespace: str, name: str) -> Val:
-    # Loading it looks at the platform; this one function uses it.
-    import uuid
+    import uuid  # noqa: PLC0415  # loading it looks at the platform, and one function needs it
 
     constant = f"NAMESPACE_{namespace.upper()}"
     try:

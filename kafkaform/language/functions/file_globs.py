@@ -36,8 +36,8 @@ class Glob(Struct, frozen=True):
 
 def parse_glob(pattern: str) -> Glob:
     """The meaning of a pattern. Raises FunctionFault."""
-    # re with time limits; few configurations need it, and it is slow to load.
-    import regex  # type: ignore[import-untyped]  # has no stubs
+    # re with time limits.
+    import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
     parts = pattern.removeprefix("./").split("/")
     if not pattern or len(pattern) > _LONGEST or ".." in parts or not parts[0]:

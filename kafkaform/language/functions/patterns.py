@@ -64,7 +64,7 @@ def _compiled(
     """The pattern, ready to look through this text."""
     if len(pattern) > _LONGEST:
         raise FunctionFault("the pattern is too long", argument)
-    import regex
+    import regex  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
     def compiled(_: float) -> regex.Pattern[str]:
         _guard(pattern, argument)

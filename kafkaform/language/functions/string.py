@@ -17,8 +17,8 @@ def graphemes(source: str) -> list[str]:
     """The characters as a reader counts them."""
     if source.isascii() and "\r" not in source:
         return list(source)
-    # re with \X; few configurations need it, and it is slow to load.
-    import regex  # type: ignore[import-untyped]  # has no stubs
+    # re with \X.
+    import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
     return list(map(str, regex.findall(r"\X", source)))
 
@@ -72,7 +72,8 @@ def _indent(spaces: Number, source: str) -> Val:
 
 
 def _title(source: str) -> Val:
-    import regex  # for its \w, which takes in combining marks
+    # Its \w takes in combining marks.
+    import regex  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
     return text(regex.sub(r"(?<![\w'])\w", lambda match: match[0].upper(), source))
 

@@ -1,4 +1,4 @@
-"""The two functions that read Kafka's units: milliseconds and bytes."""
+"""The two functions that read units of time and size: milliseconds and bytes."""
 
 from __future__ import annotations
 

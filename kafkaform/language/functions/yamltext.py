@@ -229,7 +229,7 @@ def _is_merge(event: Any) -> bool:
 
 
 def _yamldecode(source: str) -> Val:
-    import yaml  # type: ignore[import-untyped]  # it takes a while, and few configurations need it
+    import yaml  # type: ignore[import-untyped]  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
     try:
         return _Reader(yaml.parse(source, Loader=yaml.SafeLoader)).document()
@@ -243,7 +243,7 @@ def _yamldecode(source: str) -> Val:
 
 
 def _yamlencode(value: Val) -> Val:
-    import yaml
+    import yaml  # noqa: PLC0415  # it is slow to load, and few configurations need it
 
     indented = size_of(value) + 2 * depth_of(value) * work_of(value)
     if indented > 2 * LIMITS.characters:

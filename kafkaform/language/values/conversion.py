@@ -87,7 +87,7 @@ def _string(value: Val, want: Type) -> Val:
 
 
 def _text(value: Val, want: Type) -> Val:
-    """A string; the elements of a list are joined the way Kafka's configs list them."""
+    """A string; the elements of a list are joined by commas."""
     if not isinstance(value, ListVal | TupleVal):
         return _string(value, want)
     parts = [_at(index, item, STRING) for index, item in enumerate(value.items)]

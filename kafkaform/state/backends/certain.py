@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
+import obstore
 from msgspec import Struct
 
 from ...core.clock import Clock
@@ -103,8 +104,6 @@ class Obstore(Struct, frozen=True):
     # ── single requests ─────────────────────────────────────────────────────────────────
 
     def _send(self, task: str, key: str, data: bytes, version: str | None) -> str:
-        import obstore
-
         mode: PutMode = "create" if version is None else _condition(version)
         seconds = self.timeout if len(data) < LARGE else max(self.timeout, SLOW_SECONDS)
         try:
@@ -117,8 +116,6 @@ class Obstore(Struct, frozen=True):
         return _version(self.location, answer)
 
     def _get(self, key: str) -> Found | None:
-        import obstore
-
         try:
             with translated(f"cannot read {self._named(key)}"):
                 answer = obstore.get(self.opened(self.timeout), self.prefix + key)
@@ -128,8 +125,6 @@ class Obstore(Struct, frozen=True):
         return Found(data, _version(self.location, meta), meta["last_modified"].timestamp())
 
     def _list(self, prefix: str, after: str | None) -> Iterator[Entry]:
-        import obstore
-
         found = obstore.list(
             self.opened(self.timeout),
             self.prefix + prefix,
@@ -142,8 +137,6 @@ class Obstore(Struct, frozen=True):
                 yield Entry(key, meta["size"], meta["last_modified"].timestamp())
 
     def _delete(self, key: str) -> None:
-        import obstore
-
         with contextlib.suppress(Absent), translated(f"cannot delete {self._named(key)}"):
             obstore.delete(self.opened(self.timeout), self.prefix + key)
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
+import obstore.store
 from msgspec import Struct
 
 from ...core.clock import Clock, SystemClock
@@ -178,10 +180,6 @@ def _config(kind: Kind, given: Mapping[str, str]) -> dict[str, Any]:
 def _open(
     store: str, bucket: str, config: Mapping[str, Any], plain: bool, seconds: float
 ) -> ObjectStore:
-    from datetime import timedelta
-
-    import obstore.store
-
     made: ObjectStore = getattr(obstore.store, store)(
         bucket,
         **config,
@@ -202,9 +200,7 @@ LONGEST_SECONDS = 3600.0
 
 @cache
 def _memory(name: str) -> ObjectStore:
-    from obstore.store import MemoryStore
-
-    return MemoryStore()
+    return obstore.store.MemoryStore()
 
 
 def _is_loopback(endpoint: str) -> bool:

@@ -10,6 +10,8 @@ import contextlib
 import re
 from collections.abc import Iterator
 
+from obstore.exceptions import BaseError
+
 from ...core.errors import StorageError
 
 CREDENTIALS = (
@@ -76,8 +78,6 @@ class Refused(Unclear):
 @contextlib.contextmanager
 def translated(task: str) -> Iterator[None]:
     """Turn what obstore raises into Absent, Refused, Unclear or StorageError."""
-    from obstore.exceptions import BaseError
-
     try:
         yield
     except FileNotFoundError as error:

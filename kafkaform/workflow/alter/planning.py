@@ -14,7 +14,6 @@ from pathlib import Path
 from msgspec import field
 from msgspec.structs import replace
 
-from ... import __version__
 from ...audit.event import timestamp
 from ...audit.sinks.local import LocalSink
 from ...core.address import Address
@@ -36,10 +35,12 @@ from ...provider.registry import Registry
 from ...render.text import inline
 from ...state.backends.files import private_folder
 from ...state.backends.local import LocalBackend
+from ...version import VERSION
 from ..configuration.data_answers import Asking
 from ..configuration.evaluation import Configuration, Inputs
 from ..configuration.places import state_home
 from ..connection import Connection
+from ..events import Note
 from ..run import Scene
 from ..stores import AUDIT_FILE, STATE_FILE, open_store
 from ..workspace import Workspace, display
@@ -64,7 +65,7 @@ def make_plan(scene: Scene, found: Connection, wanted: Wanted) -> Plan:
     for identity in identities:
         _refuse_managed(scene, identity)
     if found.configuration is None:
-        scene.screen.note(UNKNOWN_OWNER)
+        scene.announce(Note(UNKNOWN_OWNER))
     for topic in (i.key for i in identities if i.kind in (TOPIC, TOPIC_CONFIG)):
         refuse_missing(session.read([Identity(instance, TOPIC, topic)]))
     readings = session.read(identities)
@@ -95,7 +96,7 @@ def header(scene: Scene) -> Header:
     head = scene.ledger.state.audit_head
     return Header(
         created=timestamp(scene.space.clock.now()),
-        kafkaform_version=__version__,
+        kafkaform_version=VERSION,
         audit_head=f"{head.seq}/{head.hash}" if head else "",
         display=display(scene.space),
     )
@@ -173,7 +174,7 @@ def workspace(
     written there. Raises ConfigurationError, StorageError, and UsageError for a state file beside a
     cluster that flags name."""
     if found.configuration is not None:
-        found.configuration.asking.clusters.note(found.settings, cluster_id)
+        found.configuration.asking.systems.note(found.settings, cluster_id, found.provider.words)
         desired = found.configuration.desired()
         found.configuration.asking.close()
         if has_errors(desired.diagnostics):
@@ -194,7 +195,7 @@ def workspace(
         )
     folder = cluster_folder(cluster_id) if keep else place_of(cluster_id)
     asking = Asking(lambda _: found.open())
-    asking.clusters.note(found.settings, cluster_id)
+    asking.systems.note(found.settings, cluster_id, found.provider.words)
     bare = Bare(
         folder,
         folder,

@@ -25,7 +25,7 @@ def placed(found: Settings) -> tuple[str, Mapping[str, str]]:
     texts = {n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in found.options.items()}
     if found.backend == LOCAL:
         return texts["path"], {}
-    from ...state.backends.obstores import KINDS
+    from ...state.backends.obstores import KINDS  # noqa: PLC0415  # only a state in a store needs its client
 
     return f"{KINDS[str(found.backend)].start}://", texts
 
@@ -51,7 +51,7 @@ def _faults(found: Settings) -> Iterator[Diagnostic]:
 
 def _kinds() -> Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     """Name -> the arguments that it needs, and those that it may have."""
-    from ...state.backends.obstores import COMMON, KINDS
+    from ...state.backends.obstores import COMMON, KINDS  # noqa: PLC0415  # only a state in a store needs its client
 
     remote = {
         name: ((kind.bucket, kind.folder), (*kind.settings, *COMMON, LEASE))

@@ -10,7 +10,7 @@ from ...core.canonical import digest
 from ...core.resource import ProviderConfig
 from ...core.value import FrozenMap
 from ...provider.contract import Session
-from .clusters import Clusters
+from .systems import Systems
 
 Connect = Callable[[ProviderConfig], Session]
 """A session for a provider instance. Raises KafkaformError."""
@@ -18,11 +18,11 @@ Connect = Callable[[ProviderConfig], Session]
 
 class Asking(Struct, frozen=True):
     """Connects when the first question comes. answers: by instance, data source and digest of
-    the arguments, so that a second evaluation sees the same world; clusters: of all sessions that
+    the arguments, so that a second evaluation sees the same world; systems: of all sessions that
     are opened for the configuration, by whomever."""
 
     connect: Connect
-    clusters: Clusters = field(default_factory=Clusters)
+    systems: Systems = field(default_factory=Systems)
     sessions: dict[str, Session] = field(default_factory=dict)
     answers: dict[tuple[str, str, str], FrozenMap] = field(default_factory=dict)
 
@@ -31,7 +31,7 @@ class Asking(Struct, frozen=True):
         question = (config.instance, kind, digest(arguments))
         if question not in self.answers:
             if config.instance not in self.sessions:
-                session = self.clusters.enter(config, self.connect(config))
+                session = self.systems.enter(config, self.connect(config))
                 self.sessions[config.instance] = session
             session = self.sessions[config.instance]
             self.answers[question] = session.query(kind, arguments)

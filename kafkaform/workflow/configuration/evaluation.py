@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from ...core.errors import UsageError
-from ...core.partial_repr import PartialRepr
 from ...core.redaction import clean
 from ...core.resource import Desired, Observed, Output, ProviderConfig
-from ...core.secret import Secret
-from ...core.value import FrozenMap, SecretRef, Value
+from ...core.secret import PartialRepr, Secret
+from ...core.value import FrozenMap, SecretRef, Value, freeze
 from ...language.declare.top_level import declare
+from ...language.declare.used_names import list_used_names
 from ...language.declare.variables import resolve
 from ...language.desired import (
     Built,
@@ -26,7 +26,7 @@ from ...language.desired import (
     Tree,
     TypeInfo,
     VarFile,
-    evaluated,
+    evaluate_tree,
     load,
 )
 from ...language.desired import Inputs as Values
@@ -36,6 +36,7 @@ from ...language.functions.confined_files import confined
 from ...provider.contract import Provider, Session
 from ...provider.registry import Registry
 from ...syntax.nodes import File
+from ...syntax.write import write_value
 from . import untrusted
 from .data_answers import Asking
 from .environment import completed
@@ -50,36 +51,59 @@ _READABLE = (
 )
 
 
-class Inputs(Struct, frozen=True):
-    """Variables as the command line gives them. given: texts NAME=VALUE and files, weakest
-    first; untrusted: anybody may have written the files (--untrusted)."""
+class Inputs(PartialRepr, frozen=True):
+    """What a configuration is evaluated with. given: variables as texts NAME=VALUE and files,
+    weakest first; untrusted: anybody may have written the files (--untrusted); environment: of
+    variables, connections and secrets."""
+
+    _unshown = frozenset({"environment"})
 
     given: tuple[str | VarFile, ...] = ()
     untrusted: bool = False
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     @staticmethod
     def of(
-        var: Sequence[str | Path], var_file: Sequence[Path] = (), *, untrusted: bool = False
+        var: Mapping[str, object] | Sequence[str | Path],
+        var_file: Sequence[Path] = (),
+        *,
+        untrusted: bool = False,
+        environment: Mapping[str, str] = os.environ,
     ) -> Inputs:
-        """var: texts and files in the order of the command line, as `InOrder` puts them."""
+        """var: values by name, or texts and files in the order of the command line, as `InOrder`
+        puts them. Raises UsageError for a file that cannot be read."""
+        given = (*var_file, *(_as_texts(var) if isinstance(var, Mapping) else var))
         if untrusted:
-            refuse_links_to(item for item in (*var_file, *var) if isinstance(item, Path))
+            refuse_links_to(item for item in given if isinstance(item, Path))
         return Inputs(
             tuple(
                 VarFile(str(item), _content(item, "--var-file")) if isinstance(item, Path) else item
-                for item in (*var_file, *var)
+                for item in given
             ),
             untrusted,
+            environment,
         )
 
     @property
     def environ(self) -> Mapping[str, str]:
         """The environment, as far as variables may take their values from it."""
-        return untrusted.inputs(os.environ) if self.untrusted else os.environ
+        return untrusted.inputs(self.environment) if self.untrusted else self.environment
 
     def registry(self) -> Registry:
         """The providers that may be used."""
-        return untrusted.registry(os.environ) if self.untrusted else Registry()
+        return untrusted.registry(self.environment) if self.untrusted else Registry()
+
+
+def _as_texts(variables: Mapping[str, object]) -> Iterator[str]:
+    """NAME=VALUE: a text as it is, anything else as configuration writes it."""
+    for name, item in variables.items():
+        try:
+            yield f"{name}={item if isinstance(item, str) else write_value(freeze(item))}"
+        except TypeError as error:
+            raise UsageError(
+                f"the variable {name} has a value that configuration cannot say: {error}",
+                "Give texts, ints, Decimals, bools, None, lists and maps of these.",
+            ) from None
 
 
 class Configuration(PartialRepr, frozen=True):
@@ -101,9 +125,9 @@ class Configuration(PartialRepr, frozen=True):
     ) -> Desired:
         """Everything that it says, with all its faults. offline: unset variables are no fault,
         and data sources are not read."""
-        return self.evaluated(offline=offline, computed=computed).desired
+        return self.evaluate(offline=offline, computed=computed).desired
 
-    def evaluated(
+    def evaluate(
         self,
         *,
         offline: bool = False,
@@ -112,7 +136,7 @@ class Configuration(PartialRepr, frozen=True):
     ) -> Built:
         """The same, with the values of everything. ask: read data sources; what needs them is
         without a value else."""
-        built = evaluated(
+        built = evaluate_tree(
             self.tree,
             Values(self.inputs.environ, self.inputs.given, offline),
             self._schemas(offline),
@@ -126,15 +150,26 @@ class Configuration(PartialRepr, frozen=True):
 
     def _schemas(self, offline: bool) -> Schemas:
         """What is installed, and where it connects as far as the environment says that."""
-        known = schemas({name: self.registry.load(name) for name in self.registry.names})
+        environment = self.inputs.environment
+        known = schemas(self._providers())
         if self.inputs.untrusted and not offline:
-            infos = {n: untrusted.fenced(info, os.environ) for n, info in known.providers.items()}
+            infos = {n: untrusted.fenced(info, environment) for n, info in known.providers.items()}
         else:
             infos = {
-                name: completed(info, os.environ, offline=offline)
+                name: completed(info, environment, offline=offline)
                 for name, info in known.providers.items()
             }
         return replace(known, providers=infos)
+
+    def _providers(self) -> dict[str, Provider]:
+        """Providers by name: those that come with kafkaform, and all others too if the files name
+        something that these do not have."""
+        load, registry = self.registry.load, self.registry
+        found = {name: load(name) for name in registry.built_in}
+        words = {word for name, one in found.items() for word in (name, *one.types, *one.data)}
+        if list_used_names(self.tree) <= words:
+            return found
+        return {name: load(name) for name in registry.names}
 
     def secret(self, ref: SecretRef) -> Secret | None:
         """The secret that a reference names, or None if it is not there."""
@@ -157,7 +192,7 @@ class Configuration(PartialRepr, frozen=True):
         blocks of ten thousand objects take more room than the objects."""
         files = tuple(map(_variables_alone, self.tree.configuration))
         tree = replace(self.tree, configuration=files, modules={})
-        return replace(self, tree=tree, asking=Asking(_nobody, self.asking.clusters))
+        return replace(self, tree=tree, asking=Asking(_nobody, self.asking.systems))
 
     def settled(self, desired: Desired, sessions: Mapping[str, Session]) -> Desired:
         """The same with what servers show by now: outputs that waited for it, rules that did."""
@@ -177,20 +212,22 @@ def _variables_alone(file: File) -> File:
 
 
 def read_configuration(folder: Path, inputs: Inputs, registry: Registry) -> Configuration:
-    """Read and parse the files of a folder and of the modules that it calls. Raises UsageError
-    for one that cannot be read."""
+    """Read and parse the files of a folder and of the modules that it calls. folder: as it was
+    named, because links on the way to it count. Raises UsageError for a file that cannot be
+    read."""
+    named, folder = folder, folder.absolute()
     root, links = root_of(folder), not inputs.untrusted
     if inputs.untrusted:
         untrusted.refuse_own_code(folder, root)
-        untrusted.refuse_links_to([Path()])
+        untrusted.refuse_links_to([named])
     try:
         files = read_folder(root, folder, links=links)
     except OSError as fault:
         raise UsageError(str(fault), _READABLE) from None
 
     def connect(config: ProviderConfig) -> Session:
-        from ...apply.secrets import references
-        from ...apply.secrets import resolve as resolve_secrets
+        from ...apply.secrets import references  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
+        from ...apply.secrets import resolve as resolve_secrets  # noqa: PLC0415  # it loads the plan, which flags and `validate` do without
 
         secrets = resolve_secrets(references(config.config), configuration.secret)
         return registry.load(config.name).open(config.instance, config.config, secrets)
@@ -289,7 +326,7 @@ def _file_secret(configuration: Configuration, name: str) -> str | None:
 
 
 _SECRETS: Mapping[str, Callable[[Configuration, str], str | None]] = {
-    "env": lambda _, name: os.environ.get(name),
+    "env": lambda configuration, name: configuration.inputs.environment.get(name),
     "file": _file_secret,
     "variable": Configuration.variable_secret,
 }

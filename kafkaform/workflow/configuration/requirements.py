@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ... import __version__
 from ...core.diagnostics import Diagnostic, Diagnostics, Severity
 from ...language.declare.folder import Tree
 from ...language.declare.settings import Settings, settings
+from ...version import VERSION
 from .backend_block import backend_faults
 
 _OPERATOR = re.compile(r"^\s*(~>|=(?!=))")
@@ -26,9 +26,8 @@ def _version_faults(found: Settings) -> Iterator[Diagnostic]:
     text = found.required_version
     if text is None:
         return
-    # Loading it takes as long as Python's own start.
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-    from packaging.version import Version
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415  # it takes as long as Python itself to load
+    from packaging.version import Version  # noqa: PLC0415  # it takes as long as Python itself to load
 
     try:
         allowed = SpecifierSet(",".join(map(_python, text.split(","))))
@@ -39,10 +38,10 @@ def _version_faults(found: Settings) -> Iterator[Diagnostic]:
             advice='Write it as ">= 0.1, < 2.0" or "~> 0.1".',
         )
         return
-    if not allowed.contains(Version(__version__), prereleases=True):
+    if not allowed.contains(Version(VERSION), prereleases=True):
         yield Diagnostic(
             Severity.ERROR,
-            f"This configuration needs kafkaform {text}; this is {__version__}",
+            f"This configuration needs kafkaform {text}; this is {VERSION}",
             advice="Install a version that fits, or change required_version.",
         )
 

@@ -20,8 +20,7 @@ from ...core.schema import Attribute, ObjectSchema
 from ...core.value import FrozenMap, SecretRef, Value
 from ...language.declare.variable_values import PREFIX as VARIABLES
 from ...language.evaluate.provider_blocks import ProviderInfo
-from ...provider.installed import installed
-from ...provider.registry import GROUP, Registry
+from ...provider.registry import Registry
 from .environment import PREFIX, value_of, variable
 from .places import links_on_the_way
 
@@ -32,7 +31,7 @@ FLAG = "--untrusted"
 def registry(environ: Mapping[str, str]) -> Registry:
     """The installed providers that KAFKAFORM_PROVIDERS names, separated by commas."""
     allowed = {name.strip() for name in environ.get(PROVIDERS, DEFAULT_PROVIDERS).split(",")}
-    return Registry(point for point in installed(GROUP) if point.name in allowed)
+    return Registry(allowed=allowed)
 
 
 def inputs(environ: Mapping[str, str]) -> dict[str, str]:
@@ -44,6 +43,22 @@ def inputs(environ: Mapping[str, str]) -> dict[str, str]:
 def is_ours(ref: SecretRef) -> bool:
     """Whether a secret may be looked up: those of connections only, and files name none."""
     return ref.source == "env" and ref.name.startswith(PREFIX)
+
+
+def dry_run_error() -> UsageError:
+    """Why there is no dry run of files that anybody may have written."""
+    return UsageError(
+        f"{FLAG} and --validate exclude each other: a dry run needs rights to write",
+        "Leave --validate to the run that applies; it does the same dry run first.",
+    )
+
+
+def apply_error() -> UsageError:
+    """Why files that anybody may have written are not applied."""
+    return UsageError(
+        f"apply takes no {FLAG}: what is applied must have been reviewed and merged",
+        f"Plan with {FLAG}, review, merge, then `kafkaform apply --expect APPROVAL`.",
+    )
 
 
 def refuse_own_code(folder: Path, root: Path) -> None:

@@ -119,8 +119,8 @@ def _session(spark: Spark) -> Iterator[SparkSession]:
 @contextmanager
 def _explained() -> Iterator[None]:
     """What Spark raises becomes a KafkaformError."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # has no stubs
-    from pyspark.errors import PySparkException
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415  # Spark is slow to load
+    from pyspark.errors import PySparkException  # noqa: PLC0415  # Spark is slow to load
 
     try:
         yield
@@ -134,8 +134,8 @@ def _explained() -> Iterator[None]:
 
 
 def _expanded(gold: Gold, session: SparkSession, only: Only) -> DataFrame:
-    from ...fleet.access.permissions import expand
-    from ...fleet.spark.store import Store
+    from ...fleet.access.permissions import expand  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.spark.store import Store  # noqa: PLC0415  # what needs Spark is slow to load
 
     root = gold.build.root
     store = Store(session, root if is_remote(root) else str(Path(root).absolute()))
@@ -145,7 +145,7 @@ def _expanded(gold: Gold, session: SparkSession, only: Only) -> DataFrame:
 
 def _written(ask: Ask, rows: DataFrame) -> str:
     if ask.out is not None and ask.form == PARQUET:
-        from ...fleet.access.permissions import worded as in_words
+        from ...fleet.access.permissions import worded as in_words  # noqa: PLC0415  # what needs Spark is slow to load
 
         in_words(rows).write.parquet(str(ask.out.absolute()))
         return ""

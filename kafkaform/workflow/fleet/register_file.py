@@ -17,13 +17,15 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...apply.secrets import references
+from ...apply.secrets import resolve as resolve_secrets
 from ...core.canonical import dumps
 from ...core.diagnostics import Diagnostic, Diagnostics, has_errors, suggest
 from ...core.errors import ConfigurationError, UsageError
 from ...core.landing import CLUSTER, GROUP_USAGE, TOPIC_USAGE
-from ...core.partial_repr import PartialRepr
 from ...core.resource import ProviderConfig
 from ...core.schema import ObjectSchema
+from ...core.secret import PartialRepr
 from ...core.value import EMPTY, FrozenMap, Value
 from ...fleet.landed import register as model
 from ...fleet.landed.globs import expression
@@ -142,9 +144,6 @@ def located(place: str, folder: Path) -> str:
 
 def _lookup(configuration: Configuration) -> Callable[[ProviderConfig], Secrets]:
     def secrets(settings: ProviderConfig) -> Secrets:
-        from ...apply.secrets import references
-        from ...apply.secrets import resolve as resolve_secrets
-
         return resolve_secrets(references(settings.config), configuration.secret)
 
     return secrets

@@ -47,7 +47,7 @@ def _no_condition(value: Any) -> Iterator[tuple[str, str]]:
 
 def _no_pattern(value: Any) -> Iterator[tuple[str, str]]:
     """Spark's workers read it, which are Java; `re` knows all that is meant but categories."""
-    import regex  # type: ignore[import-untyped]  # has no stubs; few have such a rule
+    import regex  # type: ignore[import-untyped]  # noqa: PLC0415  # few registers have such a rule
 
     fault = pattern_fault(_CATEGORY.sub(lambda found: found[1] or ".", value))
     try:

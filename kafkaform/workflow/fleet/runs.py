@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ... import __version__
 from ...audit.event import timestamp
 from ...core.clock import SystemClock
 from ...core.errors import Blocked, UsageError
@@ -31,6 +30,7 @@ from ...state.backend import Backend, Lease
 from ...state.backends.local import LocalBackend
 from ...state.backends.objects import ObjectBackend
 from ...state.backends.obstores import is_remote
+from ...version import VERSION
 from ..connection import Connection
 from ..workspace import lock_info
 from .jars import with_jars
@@ -133,17 +133,17 @@ def run(ask: Ask, spark: Spark, connect: Callable[[], Connection], report: Repor
     """Make a build. Raises KafkaformError; UsageError before anything is started."""
     need_packages()
     known(ask.fail_on)
-    from ...fleet.build.datasets import DATASETS
-    from ...fleet.build.driver import Options
-    from ...fleet.build.driver import run as build
-    from ...fleet.build.pruning import prune
+    from ...fleet.build.datasets import DATASETS  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.build.driver import Options  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.build.driver import run as build  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.build.pruning import prune  # noqa: PLC0415  # what needs Spark is slow to load
 
     objects = objects_of(ask.root)
     root = ask.root if is_remote(ask.root) else str(Path(ask.root).absolute())
     with _locked(root, ask.patience) as lease, _session(spark) as start:
         follow = _follower(ask.topic, connect, spark.place) if ask.topic else None
         options = Options(
-            __version__,
+            VERSION,
             ask.only,
             ask.max_corrupt,
             follow,
@@ -191,11 +191,11 @@ def _locked(root: str, patience: float) -> Iterator[Lease]:
 def _follower(topic: str, connect: Callable[[], Connection], place: Place) -> Follow:
     """Reads a topic. How to connect goes into the environment, where Spark's workers find it; those
     of a Connect server have an environment of their own."""
-    from kafkaform_kafka.connection.clients import native_config
-    from kafkaform_kafka.connection.settings import read_settings
+    from kafkaform_kafka.connection.clients import native_config  # noqa: PLC0415  # the clients are slow to load
+    from kafkaform_kafka.connection.settings import read_settings  # noqa: PLC0415  # the clients are slow to load
 
-    from ...fleet.build.log_topic import follower
-    from ...fleet.landed.topic_source import SETTINGS
+    from ...fleet.build.log_topic import follower  # noqa: PLC0415  # what needs Spark is slow to load
+    from ...fleet.landed.topic_source import SETTINGS  # noqa: PLC0415  # what needs Spark is slow to load
 
     if SETTINGS not in os.environ and not place.connect:
         found = connect()
@@ -280,7 +280,7 @@ def missing(root: str, cluster: str | None = None) -> Iterator[str]:
 def prepared(spark: Spark, report: Report) -> str:
     """What `fleet prepare` has done. Raises KafkaformError."""
     need_packages()
-    from ...fleet.spark.preparation import prepare
+    from ...fleet.spark.preparation import prepare  # noqa: PLC0415  # what needs Spark is slow to load
 
     file = prepare(with_jars(spark.place, report), report)
     size = f"{file.stat().st_size / 1_000_000:.0f} MB"

@@ -172,10 +172,10 @@ def _captured(run: _Run, entry: ClusterEntry, states: Iterable[Known]) -> Captur
 
 def reader(fleet: Fleet) -> Reader:
     """How the clusters of a fleet are read."""
-    from kafkaform_kafka.inspect import listing_trust
-    from kafkaform_kafka.inspect.usage import usage
-    from kafkaform_kafka.kinds.topic import resource_type as topics
-    from kafkaform_kafka.session import KafkaSession
+    from kafkaform_kafka.inspect import listing_trust  # noqa: PLC0415  # the clients are slow to load
+    from kafkaform_kafka.inspect.usage import usage  # noqa: PLC0415  # the clients are slow to load
+    from kafkaform_kafka.kinds.topic import resource_type as topics  # noqa: PLC0415  # the clients are slow to load
+    from kafkaform_kafka.session import KafkaSession  # noqa: PLC0415  # the clients are slow to load
 
     def more(session: Session, sweeps: Mapping[str, Sweep]) -> Iterable[Sweep]:
         return usage(session, sweeps.get(topics.KIND)) if isinstance(session, KafkaSession) else ()

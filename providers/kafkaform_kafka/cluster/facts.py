@@ -57,16 +57,26 @@ def read_facts(wire: Wire, settings: Settings) -> Facts:
         servers = ", ".join(settings.servers)
         raise ConnectError(f"{servers} does not describe itself: {cluster.message}", cluster.advice)
     nodes = tuple(cluster.brokers)
+    defaults, held = _defaults(wire, settings, nodes)
     values = {
         **_settings_values(settings),
-        **_defaults(wire, settings, nodes),
+        **defaults,
+        "request_timeout": held,
         **_features(wire, settings),
         "brokers": len(nodes),
         "racks": FrozenMap(cluster.brokers),
         "client_id": CLIENT_ID,
         "rights": rights.names(cluster.operations),
     }
-    return Facts(cluster.cluster_id, nodes, settings.principal, FrozenMap(values))
+    return Facts(
+        cluster.cluster_id,
+        nodes,
+        settings.principal,
+        FrozenMap(values),
+        operation_timeout=settings.timeout,
+        request_timeout=float(held),
+        protect=settings.protect_topics,
+    )
 
 
 def _settings_values(settings: Settings) -> Mapping[str, Value]:
@@ -80,9 +90,11 @@ def _settings_values(settings: Settings) -> Mapping[str, Value]:
     }
 
 
-def _defaults(wire: Wire, settings: Settings, nodes: tuple[str, ...]) -> Mapping[str, Value]:
-    """The defaults of the first broker that answers. A broker tells its configs only when it is
-    asked itself."""
+def _defaults(
+    wire: Wire, settings: Settings, nodes: tuple[str, ...]
+) -> tuple[Mapping[str, Value], Decimal]:
+    """The defaults of the first broker that answers, and its request timeout in seconds. A broker
+    tells its configs only when it is asked itself."""
     times = [name for sources in BROKER_TIMES.values() for name, _ in sources]
     window = [key for key, _ in _WINDOW.values()]
     keys = [*_NUMBERS.values(), *_SWITCHES.values(), *window, _CALLBACK, _HELD[0], *times]
@@ -95,14 +107,15 @@ def _defaults(wire: Wire, settings: Settings, nodes: tuple[str, ...]) -> Mapping
             found = {entry.name: entry.value for entry in entries or ()}
             break
     words = {"true": True, "false": False}
-    return {
+    held = Decimal(integer(found.get(_HELD[0]) or "") or _HELD[1]) / 1000
+    defaults: Mapping[str, Value] = {
         **{name: integer(found.get(key) or "") for name, key in _NUMBERS.items()},
         **{name: words.get(found.get(key) or "") for name, key in _SWITCHES.items()},
         "topic_defaults": _topic_defaults(found),
         "mutation_window": _window(found),
         "quota_callback": found.get(_CALLBACK),
-        "request_timeout": Decimal(integer(found.get(_HELD[0]) or "") or _HELD[1]) / 1000,
     }
+    return defaults, held
 
 
 def _topic_defaults(found: Mapping[str, str | None]) -> FrozenMap:

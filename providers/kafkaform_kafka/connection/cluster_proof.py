@@ -7,7 +7,7 @@ tells its cluster's id before it carries anything else, and is asked again where
 
 from __future__ import annotations
 
-from kafkaform.core.errors import OtherCluster
+from kafkaform.core.errors import OtherSystem
 
 
 class Proof:
@@ -28,11 +28,11 @@ class Proof:
         return cluster_id == self.expected
 
     def refuse(self) -> None:
-        """Raises OtherCluster if another cluster has answered on any connection."""
+        """Raises OtherSystem if another cluster has answered on any connection."""
         if self._found is None:
             return
         address, cluster_id = self._found
-        raise OtherCluster(
+        raise OtherSystem(
             f"{address} answers as cluster {cluster_id}, and provider instance "
             f'"{self.instance}" was opened for cluster {self.expected}',
             "Nothing more is sent, and nothing that the other cluster says is believed. Find out "

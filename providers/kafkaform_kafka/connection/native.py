@@ -93,12 +93,12 @@ class Native:
     def offset_spans(self, topics: Mapping[str, int]) -> Mapping[str, int]:
         """Topic -> offsets between its first and its last record, over all partitions. topics:
         name -> number of partitions. A topic with a partition that does not answer is left out.
-        Raises OtherCluster."""
+        Raises OtherSystem."""
         return self._proven(lambda: self._offset_spans(topics)) or {}
 
     def live_groups(self, topics: Set[str], limit: int) -> Mapping[str, tuple[str, ...]] | None:
         """Topic -> groups with a member that reads it now. None if the groups cannot be listed,
-        or are more than `limit`. Raises OtherCluster."""
+        or are more than `limit`. Raises OtherSystem."""
         return self._proven(lambda: self._live_groups(topics, limit))
 
     def _proven(self, ask: Callable[[], T]) -> T | None:
@@ -109,7 +109,7 @@ class Native:
         return answer if self._is_there() else None
 
     def _is_there(self) -> bool:
-        """Whether the session's cluster answers now. Raises OtherCluster if another one does."""
+        """Whether the session's cluster answers now. Raises OtherSystem if another one does."""
         patience = min(self._timeout, PATIENCE)
         found = _settled(_ask(self._client), patience)
         if found is None or found.cluster_id is None:

@@ -86,7 +86,7 @@ def _file(given: Mapping[str, Any]) -> Iterator[Fault]:
 
 def safe(url: str) -> bool:
     """True for https, and for http to this very computer; never with a login in it."""
-    from urllib.parse import urlsplit  # few provider blocks name a place, and `validate` is quick
+    from urllib.parse import urlsplit  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
 
     try:
         parts = urlsplit(url)
@@ -100,7 +100,7 @@ def safe(url: str) -> bool:
 
 def _is_here(host: str) -> bool:
     """True for a literal loopback address or `localhost`: nobody is asked for the name."""
-    from ipaddress import ip_address
+    from ipaddress import ip_address  # noqa: PLC0415  # few provider blocks have a URL, and `validate` must start fast
 
     try:
         return ip_address(host).is_loopback

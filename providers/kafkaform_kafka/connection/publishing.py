@@ -113,7 +113,7 @@ def publish(
 
 def _known(client: Consumer | Producer, proof: Proof, topic: str) -> Any:
     """The topic's metadata, from a cluster that is proven to be the one that answered first. Raises
-    OtherCluster, KafkaException."""
+    OtherSystem, KafkaException."""
     found = client.list_topics(topic, timeout=PATIENCE)
     if found.cluster_id is not None:
         proof.hear(NATIVE, found.cluster_id)

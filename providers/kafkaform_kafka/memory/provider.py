@@ -12,7 +12,8 @@ from kafkaform.core.diagnostics import Diagnostic
 from kafkaform.core.errors import ConnectError
 from kafkaform.core.resource import Depth, Facts, Sweep
 from kafkaform.core.schema import ObjectSchema
-from kafkaform.core.value import EMPTY, FrozenMap, Value, freeze
+from kafkaform.core.value import EMPTY, FrozenMap, freeze
+from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets
 
 from ..connection import settings
@@ -32,6 +33,10 @@ class MemoryProvider(Struct, frozen=True):
     @property
     def name(self) -> str:
         return self.cluster.provider.name
+
+    @property
+    def words(self) -> Words:
+        return self.cluster.provider.words
 
     @property
     def config(self) -> ObjectSchema:
@@ -88,14 +93,20 @@ def _facts(cluster: SimulatedCluster, principal: str, config: FrozenMap) -> Fact
             samples=cluster.mutations.samples, seconds=cluster.mutations.seconds, assumed=False
         ),
         "protect": protect,
-        "operation_timeout": _timeout(config),
+        "operation_timeout": freeze(Decimal(str(_timeout(config)))),
         "acl_order": config.get("acl_order") or "create_first",
         "reassignment_throttle": parse_size(config.get("reassignment_throttle")),
         "authorizer": config.get("authorizer") or EMPTY,
     }
-    return Facts(cluster.id, nodes, principal, FrozenMap(values))
+    return Facts(
+        cluster.id,
+        nodes,
+        principal,
+        FrozenMap(values),
+        operation_timeout=_timeout(config),
+        protect=protect,
+    )
 
 
-def _timeout(config: FrozenMap) -> Value:
-    given = settings.seconds(config.get("operation_timeout"))
-    return freeze(Decimal(str(given or settings.DEFAULT_TIMEOUT)))
+def _timeout(config: FrozenMap) -> float:
+    return settings.seconds(config.get("operation_timeout")) or settings.DEFAULT_TIMEOUT

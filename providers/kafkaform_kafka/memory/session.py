@@ -32,6 +32,7 @@ from kafkaform.core.resource import (
     Sweep,
 )
 from kafkaform.core.value import FrozenMap, SecretRef
+from kafkaform.core.words import Words
 from kafkaform.provider.contract import Secrets
 
 from ..authority import required_rights
@@ -47,6 +48,7 @@ from ..simulation.controller import Answer, Item
 from ..simulation.rights import CLUSTER, User
 from ..simulation.schedule import Lost, Unreachable
 from ..simulation.simulated_kind import Scene
+from ..words import WORDS
 from .cluster import SimulatedCluster, View
 from .rights import list_rights
 from .throttles import throttle_at
@@ -84,6 +86,10 @@ class MemorySession:
     @property
     def facts(self) -> Facts:
         return self._facts
+
+    @property
+    def words(self) -> Words:
+        return WORDS
 
     def live_nodes(self) -> Sequence[str]:
         """As a real session, also those that hang. It costs no request, so that no mishap that
@@ -206,17 +212,6 @@ class MemorySession:
         kept = throttle_tickets(others).values()
         return list(throttles.remove(self._hands, throttle_tickets(tickets), kept, moves))
 
-    def cancel(self, ticket: str) -> Outcome:
-        """Stop the move of this ticket's topic."""
-        item = move_simulation.cancelled(ticket, self._cluster.answering.topics)
-        if item is None:
-            fault = Fault("MOVE_ENDED", "no move of the topic runs", FaultClass.DEFINITE)
-            return Outcome(ticket, OutcomeStatus.FAILED, fault)
-        answers = self._request(move_simulation.API, [item], validate=False)
-        if isinstance(answers, Fault):
-            return Outcome(ticket, OutcomeStatus.UNKNOWN, answers, ticket)
-        return Outcome(ticket, OutcomeStatus.APPLIED)
-
     def prove(self) -> None:
         if self._closed:
             return
@@ -225,7 +220,7 @@ class MemorySession:
             self._identify()
 
     def _identify(self) -> None:
-        """Ask who is there. Raises OtherCluster, Unreachable, Lost."""
+        """Ask who is there. Raises OtherSystem, Unreachable, Lost."""
         self._proof.hear(ADDRESS, self._cluster.identify())
         self._proof.refuse()
         self._connection = self._cluster.connection

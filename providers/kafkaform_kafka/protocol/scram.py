@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 
-from kafkaform.core.partial_repr import PartialRepr
+from kafkaform.core.secret import PartialRepr
 
 SALT_BYTES = 32
 

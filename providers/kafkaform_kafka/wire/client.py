@@ -70,7 +70,7 @@ class Wire:
         self, config: Mapping[str, Any], patience: float, proof: Proof | None = None
     ) -> None:
         """patience: seconds to wait for the first broker; proof: who must answer on every
-        connection, None for whoever does. Raises NotSent, OtherCluster."""
+        connection, None for whoever does. Raises NotSent, OtherSystem."""
         self._proof = proof
         try:
             self._admin = KafkaAdminClient(
@@ -90,7 +90,7 @@ class Wire:
         timeout: seconds to wait for a usable connection, and again for the answer; a certain
         broker that cannot be reached is given up earlier. What changes nothing is asked of
         another broker if the first one does not answer.
-        Raises NotSent, Unsupported, AnswerLost; OtherCluster, and then what a request that has
+        Raises NotSent, Unsupported, AnswerLost; OtherSystem, and then what a request that has
         left did is not known."""
         patience = min(timeout, _ANSWER) if request.API_KEY in _TOLD_AT_ONCE else timeout
         tries = _TRIES if node is None and _changes_nothing(request) else 1
@@ -136,7 +136,7 @@ class Wire:
         return _PAUSE if just_now and node is not None else _ONCE_MORE
 
     def prove(self) -> None:
-        """Ask every open connection once more whose it is. Raises OtherCluster."""
+        """Ask every open connection once more whose it is. Raises OtherSystem."""
         if not self._closed:
             manager = self._admin._manager
             manager.run(_prove_open, manager)

@@ -10,9 +10,11 @@ import pytest
 
 from kafkaform.cli.command_tree import commands
 from kafkaform.core.value import FrozenMap, freeze
-from kafkaform.render import access
-from kafkaform.render.documents import fitted, lines, size
+from kafkaform.render.page import fitted, lines
 from kafkaform.render.text import wrapped
+from kafkaform_kafka.inspect.access_page import access_page
+from kafkaform_kafka.inspect.cells import size
+from kafkaform_kafka.inspect.document_page import document_page
 from kafkaform_kafka.inspect.documents import ASKED, OBJECTS
 from kafkaform_kafka.kinds.quota.document import quota_source
 from kafkaform_kafka.wire import describe as wire
@@ -26,7 +28,7 @@ from ...kit.kafka.logins import Login
 def text(document: dict[str, Any], width: int | None = None) -> str:
     frozen = freeze(document)
     assert isinstance(frozen, FrozenMap)
-    return "\n".join(lines(frozen, width))
+    return "\n".join(lines(document_page(frozen), width))
 
 
 TOPIC = {
@@ -113,8 +115,8 @@ def test_an_explanation_fits_a_narrow_terminal() -> None:
             **{"answers": ({**answer, "acl": None},), "acls": ()},
         }
     )
-    assert why.strip() in "\n".join(access.lines(document))
-    narrow = list(access.lines(document, 80))
+    assert why.strip() in "\n".join(lines(access_page(document)))
+    narrow = list(lines(access_page(document), 80))
     assert max(map(len, narrow)) <= 80
     assert " ".join(narrow).count("allow") == 20
 

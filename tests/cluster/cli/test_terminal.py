@@ -40,7 +40,8 @@ main(sys.argv[1:])
 ELSEWHERE = """
 import signal, sys, threading, time
 from kafkaform.cli.terminal.console import Console
-from kafkaform.workflow.signals import Ended, end_on_signals
+from kafkaform.cli.terminal.signals import end_on_signals
+from kafkaform.core.errors import Ended
 def signalled():
     time.sleep(0.5)
     signal.pthread_kill(threading.get_ident(), int(sys.argv[1]))

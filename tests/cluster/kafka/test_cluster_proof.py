@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kafka.protocol import admin as requests
 
-from kafkaform.core.errors import OtherCluster, exit_code
+from kafkaform.core.errors import OtherSystem, exit_code
 from kafkaform_kafka import wire
 from kafkaform_kafka.connection.cluster_proof import Proof
 from kafkaform_kafka.protocol.apis import APIS
@@ -62,7 +62,7 @@ def test_a_write_is_not_sent_to_another_cluster(
     for the greeting of a connection that was about to open."""
     proxy.arm()
     proxy.tamper = _elsewhere
-    with pytest.raises(OtherCluster) as refused:
+    with pytest.raises(OtherSystem) as refused:
         create(session, prefix)
     assert written(proxy) == []
     assert refused.value.message == (
@@ -73,7 +73,7 @@ def test_a_write_is_not_sent_to_another_cluster(
     proxy.tamper = None
     proxy.arm()
     for call in (session.prove, lambda: describe_quotas(session.context.wire, TIMEOUT)):
-        with pytest.raises(OtherCluster):
+        with pytest.raises(OtherSystem):
             call()
     assert {passed.request.api for passed in proxy.passed} <= {"ApiVersions"}
 
@@ -91,7 +91,7 @@ def test_an_answer_of_another_cluster_is_not_believed(
 
     proxy.arm()
     proxy.tamper = later
-    with pytest.raises(OtherCluster):
+    with pytest.raises(OtherSystem):
         create(session, prefix)
     assert asked == ["DescribeCluster", "CreateTopics", "DescribeCluster"]
 
@@ -100,7 +100,7 @@ def test_what_was_read_is_proven(session: KafkaSession, proxy: Proxy) -> None:
     """`prove` asks on the open connections."""
     session.prove()
     proxy.tamper = _elsewhere
-    with pytest.raises(OtherCluster):
+    with pytest.raises(OtherSystem):
         session.prove()
 
 
@@ -114,7 +114,7 @@ def test_a_new_connection_carries_nothing_before_its_proof(
     manager = wire._admin._manager
     proxy.arm()
     manager.run(lambda: [one.close() for one in list(manager._conns.values())])
-    with pytest.raises(OtherCluster):
+    with pytest.raises(OtherSystem):
         describe_quotas(wire, TIMEOUT)
     came = {passed.request.api for passed in proxy.passed}
     assert came <= {"ApiVersions", "SaslHandshake", "SaslAuthenticate", "DescribeCluster"}
@@ -127,7 +127,7 @@ def test_the_native_client_is_proven(session: KafkaSession, proxy: Proxy) -> Non
     assert native.offset_spans({"no-such-topic": 1}) == {}
     assert native.live_groups(frozenset(), 1000) is not None
     proxy.tamper = _elsewhere
-    with pytest.raises(OtherCluster):
+    with pytest.raises(OtherSystem):
         native.offset_spans({"no-such-topic": 1})
 
 
@@ -138,7 +138,7 @@ def test_a_foreign_id_is_not_taken_back() -> None:
     proof.refuse()
     assert not proof.hear("b:1", "two")
     assert proof.hear("a:1", "one")
-    with pytest.raises(OtherCluster, match='b:1 answers as cluster two.*"kafka.eu".*cluster one'):
+    with pytest.raises(OtherSystem, match='b:1 answers as cluster two.*"kafka.eu".*cluster one'):
         proof.refuse()
 
 

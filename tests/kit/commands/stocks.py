@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from kafkaform.core.diagnostics import has_errors
-from kafkaform.core.progress import silent
 from kafkaform.plan.model import Options, Plan
 from kafkaform.provider.registry import Registry
-from kafkaform.workflow.applying import apply
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
-from kafkaform.workflow.import_all import Stock, Wanted, proven, take_stock, written
-from kafkaform.workflow.planning import read_only_plan
-from kafkaform.workflow.run import Ask
+from kafkaform.workflow.import_all import Stock, Wanted, proven, read_tree, take_stock, written
+from kafkaform.workflow.operations import apply_changes
+from kafkaform.workflow.planning import plan_changes
 from kafkaform.workflow.workspace import Workspace
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 
@@ -60,19 +58,18 @@ class Desk:
         """What the command writes, put into the folder."""
         space = self.space()
         stock = take_stock(space, wanted or Wanted())
-        text = proven(space, written(space, stock), stock, GENERATED)
+        tree = read_tree(space)
+        text = proven(space, tree, written(space, tree, stock), stock, GENERATED)
         self.write(GENERATED, text)
         return text
 
     def plan(self) -> Plan:
-        return read_only_plan(self.space(), Options(), silent)
+        return plan_changes(self.space())
 
     def apply(self, *adopt: str) -> Plan:
         """Apply everything; what was applied."""
-        ask = Ask(Options(adopt=adopt), how="auto_approve")
-        done = apply(self.space(), ask, Screen())
-        assert done.report is None or done.report.error() is None, done.report
-        return done.plan
+        options = Options(adopt=adopt)
+        return apply_changes(self.space(), options=options, approve=Screen().approve).plan
 
     def lose_state(self) -> None:
         """State and log are gone."""

@@ -44,6 +44,7 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.schema import STRING, Attribute, schema
 from kafkaform.core.value import FrozenMap
+from kafkaform.core.words import Words
 from kafkaform.provider.contract import ResourceType, Secrets, Session
 from kafkaform_kafka.memory import MemoryProvider, Mishap
 from kafkaform_kafka.protocol import faults
@@ -247,6 +248,10 @@ class BoxSession:
     def facts(self) -> Facts:
         return self.inner.facts
 
+    @property
+    def words(self) -> Words:
+        return self.inner.words
+
     def live_nodes(self) -> Sequence[str]:
         return self.inner.live_nodes()
 
@@ -326,9 +331,6 @@ class BoxSession:
 
     def undo(self, tickets: Sequence[str], others: Sequence[str]) -> Sequence[Outcome]:
         return self.inner.undo(tickets, others)
-
-    def cancel(self, ticket: str) -> Outcome:
-        return self.inner.cancel(ticket)
 
     def prove(self) -> None:
         self.inner.prove()

@@ -10,20 +10,21 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeVar, cast
-
-from msgspec.structs import replace
 
 from kafkaform.apply.obligations import told
 from kafkaform.apply.recover import Recovered
 from kafkaform.apply.report import Work
+from kafkaform.apply.stop import Stop
 from kafkaform.audit.chain import verify
 from kafkaform.audit.event import Record
 from kafkaform.audit.index import Index
+from kafkaform.cli.terminal.run_command import advise
+from kafkaform.cli.terminal.signals import stop_on_signals
 from kafkaform.core.address import parse_address
 from kafkaform.core.canonical import digest
 from kafkaform.core.diagnostics import Range
+from kafkaform.core.errors import KafkaformError
 from kafkaform.core.progress import Report as ReportTo
 from kafkaform.core.progress import silent
 from kafkaform.core.resource import (
@@ -39,14 +40,17 @@ from kafkaform.core.resource import (
 )
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
-from kafkaform.plan.codec import encode, to_data
+from kafkaform.plan.codec import decode, encode, to_data
 from kafkaform.plan.model import Mode, Options, Plan
 from kafkaform.provider.contract import Provider, Session
 from kafkaform.state.codec import encode as encode_state
 from kafkaform.state.model import Row, State, new_state
-from kafkaform.workflow import applying, planning, workspace
+from kafkaform.workflow import planning, workspace
 from kafkaform.workflow.configuration.data_answers import Asking
-from kafkaform.workflow.run import Applied, Ask
+from kafkaform.workflow.configuration.evaluation import Inputs
+from kafkaform.workflow.events import DryRun, Note, PlanChosen, RunEvent
+from kafkaform.workflow.operations import apply_changes, destroy
+from kafkaform.workflow.run import Applied
 from kafkaform_kafka.memory import Mishap, SimulatedClock, SimulatedCluster, Topic
 from kafkaform_kafka.simulation.schedule import Unreachable
 from kafkaform_kafka.simulation.world import Changes
@@ -231,22 +235,27 @@ class Screen:
     recoveries: list[Recovered] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def recovered(self, found: Recovered) -> None:
-        self.recoveries.append(found)
-
-    def plan(self, plan: Plan) -> None:
-        self.plans.append(plan)
-        self.shown(plan)
+    def report(self, event: RunEvent) -> None:
+        """Keep what a run tells."""
+        match event:
+            case PlanChosen():
+                if not event.run:
+                    self.plans.append(event.plan)
+                    self.shown(event.plan)
+            case Recovered():
+                self.recoveries.append(event)
+            case Work():
+                self.notes.append(told(event))
+            case Note():
+                self.notes.append(event.text)
+            case DryRun():
+                pass
+            case _:
+                self.progress(event)
 
     def approve(self, plan: Plan) -> bool:
         self.gap(plan)
         return self.answer
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def stands(self, work: Work) -> None:
-        self.notes.append(told(work))
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +263,7 @@ class Configuration:
     """The folder that a configuration was read from, as far as an apply asks."""
 
     folder: Path = Path("/")
+    inputs: Inputs = field(default_factory=Inputs)
     asking: Asking = field(default_factory=lambda: Asking(cast(Any, None)))
 
     def secret(self, ref: SecretRef) -> Secret | None:
@@ -330,7 +340,7 @@ def space(where: House, said: Desired) -> workspace.Workspace:
 
 def plan(where: House, said: Desired, options: Options = NORMAL) -> Plan:
     """What `kafkaform plan` shows."""
-    return planning.read_only_plan(space(where, said), options, silent)
+    return planning.plan_changes(space(where, said), options)
 
 
 def apply(
@@ -349,16 +359,42 @@ def apply(
     happens in the world between the plan and its approval, which is `answer`; shown: called with
     the plan."""
     where.screen = Screen(gap or (lambda plan: None), shown, answer, where.screen.progress)
-    ask = Ask(
-        options,
-        expect=expect,
-        how=None if gap else "auto_approve",
-        fail_on=fail_on,
-        confirm=(where.cluster.id,) if options.mode is Mode.DESTROY else (),
+    here, screen = space(where, said), where.screen
+
+    def run(stop: Stop) -> Applied:
+        again = advise("apply", None if saved is None else Path("plan.json"), expect)
+        how = {
+            "again": again,
+            "expect": expect,
+            "approve": screen.approve,
+            "progress": screen.report,
+            "stop": stop,
+        }
+        if options.mode is Mode.DESTROY:
+            return destroy(here, confirm=[where.cluster.id], options=options, **cast(Any, how))
+        filed = None if saved is None else decode(encode(saved), "a saved plan")
+        given = NORMAL if filed else options
+        return apply_changes(here, filed, options=given, fail_on=fail_on, **cast(Any, how))
+
+    return finish(run)
+
+
+def finish(run: Callable[[Stop], Applied]) -> Applied:
+    """What a run did, also where it ended in an error after it had begun to send. Signals are
+    handled as the command line does."""
+    try:
+        with stop_on_signals() as stop:
+            return run(stop)
+    except KafkaformError as error:
+        if error.applied is None:
+            raise
+        return cast(Applied, error.applied)
+
+
+def apply_plainly(here: workspace.Workspace, options: Options, screen: Screen) -> Applied:
+    """What `kafkaform apply --auto-approve` does."""
+    return finish(
+        lambda stop: apply_changes(
+            here, options=options, approve=screen.approve, progress=screen.report, stop=stop
+        )
     )
-    if saved is None:
-        return applying.apply(space(where, said), ask, where.screen)
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "plan.json")
-        file.write_bytes(encode(saved))
-        return applying.apply(space(where, said), replace(ask, plan_file=file), where.screen)

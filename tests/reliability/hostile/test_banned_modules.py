@@ -25,9 +25,9 @@ CALLS = frozenset(
 )
 ALLOWED = {
     (
-        "kafkaform/workflow/signals.py",
+        "kafkaform/cli/terminal/signals.py",
         "ctypes",
-    ): "asks Linux to end a child with its parent (prctl)",
+    ): "has Linux end a child with its parent",
 }
 
 

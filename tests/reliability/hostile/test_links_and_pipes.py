@@ -19,7 +19,7 @@ from kafkaform.core.value import FrozenMap
 from kafkaform.state.backend import LockInfo
 from kafkaform.state.backends.local import LocalBackend
 from kafkaform.state.model import new_state
-from kafkaform.workflow.plan_files import save, saved_plan
+from kafkaform.workflow.plan_files import load_plan, save_file
 from kafkaform.workflow.workspace import read_log
 
 from ...kit import audit_story as story
@@ -83,15 +83,15 @@ def _plan(folder: Path) -> None:
 
 
 def _out(folder: Path) -> None:
-    save(folder / "p.json", b"plan", private=True)
+    save_file(folder / "p.json", b"plan", private=True)
 
 
 def _comment(folder: Path) -> None:
-    save(folder / "c.md", b"comment", private=False)
+    save_file(folder / "c.md", b"comment", private=False)
 
 
 def _in(folder: Path) -> None:
-    saved_plan(folder / "p.json")
+    load_plan(folder / "p.json")
 
 
 PLACES: Mapping[str, tuple[Path, Callable[[Path], None]]] = {

@@ -22,12 +22,10 @@ from kafkaform.core.diagnostics import has_errors
 from kafkaform.core.errors import KafkaformError, exit_code
 from kafkaform.core.resource import Depth, Observed
 from kafkaform.core.value import FrozenMap
-from kafkaform.plan.model import Options
 from kafkaform.provider.registry import Registry
 from kafkaform.state.backends.local import LocalBackend
-from kafkaform.workflow.applying import apply
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
-from kafkaform.workflow.run import Ask
+from kafkaform.workflow.operations import apply_changes
 from kafkaform.workflow.workspace import Workspace
 from kafkaform_kafka.memory import (
     MemoryProvider,
@@ -122,10 +120,11 @@ class Lane:
     def apply(self, expect: str | None = None) -> Ended:
         """One apply, as the command line runs it."""
         self.cluster.passed.clear()
-        ask = Ask(Options(), expect=expect, how=None if expect else "auto_approve")
+        screen, error = Screen(), None
         try:
-            done = apply(self._space(), ask, Screen())
-            error = done.report.error() if done.report else None
+            apply_changes(
+                self._space(), approve=screen.approve, expect=expect, progress=screen.report
+            )
         except KafkaformError as fault:
             error = fault
         if error is None:

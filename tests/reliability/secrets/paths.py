@@ -11,12 +11,12 @@ from typing import Any
 from unittest.mock import patch
 
 from kafkaform.cli.terminal.console import Console
+from kafkaform.cli.terminal.signals import SIGNALS, end_on_signals
 from kafkaform.core.change import Outcome, OutcomeStatus, Verdict
 from kafkaform.core.errors import ConnectError, StorageError
 from kafkaform.core.redaction import holds_secret
 from kafkaform.core.resource import Failed, Fault, FaultClass
 from kafkaform.state.backends.local import LocalBackend
-from kafkaform.workflow.signals import SIGNALS, end_on_signals
 
 from .house import House, echo
 

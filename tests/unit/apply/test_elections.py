@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from kafkaform.cli.terminal.console import Console
+from kafkaform.cli.terminal.run_command import advise
 from kafkaform.cli.terminal.screen import JsonScreen, TextScreen
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import Blocked, DryRunRefused, PlanRefused, UsageError
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Plan
 from kafkaform.render.human import human
-from kafkaform.workflow import applying
 from kafkaform.workflow.alter.elections import electing, electing_plan
+from kafkaform.workflow.applying import run_apply
 from kafkaform.workflow.connection import Connection
 from kafkaform.workflow.run import Applied, Ask
 from kafkaform_kafka.kinds.leaders.resource_type import API, KIND
 from kafkaform_kafka.kinds.topic.simulation import key
 from kafkaform_kafka.memory import Killed, Topic, killed_after, killed_before, lost_reply, refused
 
-from ...kit.simulated.engine import KAFKA, NORMAL, House, Screen, apply, desired, house, plan, space
+from ...kit.simulated.engine import (
+    KAFKA,
+    House,
+    Screen,
+    apply,
+    desired,
+    finish,
+    house,
+    plan,
+    space,
+)
 from ...kit.simulated.managed_topics import ends
 
 SAID = desired()
@@ -50,13 +61,15 @@ def elect(where: House, *names: str, gap: Any = None) -> Applied:
     found = Connection(where.providers[KAFKA], SAID.providers[KAFKA], {})
     wanted = electing(names or ("orders",), others=False)
     ask = Ask(
-        NORMAL,
-        how=None if gap else "auto_approve",
+        approve=where.screen.approve,
         command="alter",
         instance=KAFKA,
         make=lambda scene: electing_plan(scene, found, wanted),
+        again=advise("alter"),
     )
-    return applying.apply(space(where, SAID), ask, cast(Any, where.screen))
+    return finish(
+        lambda stop: run_apply(space(where, SAID), ask, progress=where.screen.report, stop=stop)
+    )
 
 
 def leaders(where: House) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from kafkaform.render.jsonplan import to_json
 from kafkaform.render.markdown import markdown
 from kafkaform_kafka.kinds.topic.throttles import RATES, Place
 from kafkaform_kafka.memory import Killed, killed_before, lost_reply
+from kafkaform_kafka.words import WORDS
 
 from ...kit.simulated.engine import KAFKA, House, apply, desired, plan, topic
 from ...kit.simulated.managed_topics import codes, complete
@@ -62,11 +63,11 @@ def test_a_plan_lists_the_removal_in_every_form() -> None:
     shown = plan(where, wanted(3))
     (one,) = shown.removals
     assert (one.address, one.run) == ("kafka_topic.t", where.records("run_begin")[-1].run)
-    text = human(shown)
+    text = human(shown, words={KAFKA: WORDS})
     assert f"kafka_topic.t: the throttle that run {one.run} set for the move" in text
     assert "No changes" not in text and text.rstrip().endswith("1 throttle to remove.")
     assert "its move has ended: this apply removes it" in text and "Approval: " in text
-    assert one.run in markdown(shown).split("Throttles to remove")[1]
+    assert one.run in markdown(shown, words={KAFKA: WORDS}).split("Throttles to remove")[1]
     assert to_json(shown)["kafkaform"]["removals"][0]["ticket"] == one.ticket
     assert not shown.idle and not shown.changes
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from kafkaform.apply.again import Again
+from kafkaform.cli.terminal.run_command import advise
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import DryRunRefused, KafkaformError, PlanRefused, exit_code
-from kafkaform.plan.model import Options
-from kafkaform.workflow.run import Ask
 from kafkaform_kafka.memory import not_sent, refused, swallowed
 
 from ...kit.simulated.engine import apply, desired, topic
@@ -20,28 +19,28 @@ REVIEWED = "Plan again and have the new plan reviewed."
 
 
 @pytest.mark.parametrize(
-    ("ask", "same", "anew"),
+    ("again", "same", "anew"),
     [
-        (Ask(Options()), "`kafkaform apply`", "Run `kafkaform apply` again: it makes a new plan."),
-        (Ask(Options(), Path("out.plan")), "`kafkaform apply out.plan`", REVIEWED),
-        (Ask(Options(), Path("a b")), "`kafkaform apply 'a b'`", REVIEWED),
-        (Ask(Options(), expect="12.34"), "`kafkaform apply --expect 12.34`", REVIEWED),
+        (advise("apply"), "`kafkaform apply`", "Run `kafkaform apply` again: it makes a new plan."),
+        (advise("apply", Path("out.plan")), "`kafkaform apply out.plan`", REVIEWED),
+        (advise("apply", Path("a b")), "`kafkaform apply 'a b'`", REVIEWED),
+        (advise("apply", expect="12.34"), "`kafkaform apply --expect 12.34`", REVIEWED),
         (
-            Ask(Options(), Path("p"), "12.34"),
+            advise("apply", Path("p"), "12.34"),
             "`kafkaform apply p --expect 12.34`",
             REVIEWED,
         ),
         (
-            Ask(Options(), command="alter"),
+            advise("alter"),
             "the same `kafkaform alter`",
             "Run the same `kafkaform alter` again: it makes a new plan.",
         ),
     ],
 )
-def test_each_way_to_begin_a_run_has_its_way_to_go_on(ask: Ask, same: str, anew: str) -> None:
+def test_each_way_to_begin_a_run_has_its_way_to_go_on(again: Again, same: str, anew: str) -> None:
     """Nobody who has no saved plan is told to apply it again."""
-    assert ask.again.same == same and ask.again.anew == anew
-    assert ask.again.repeat == f"Run {same} again."
+    assert again.same == same and again.anew == anew
+    assert again.repeat == f"Run {same} again."
 
 
 def test_what_could_not_be_read_midway_is_applied_in_part() -> None:

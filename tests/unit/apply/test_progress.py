@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from kafkaform.audit.event import Record
+from kafkaform.cli.terminal.progress import Bars
 from kafkaform.plan.model import Options
-from kafkaform.render.progress import Bars
-from kafkaform.workflow import applying
-from kafkaform.workflow.run import Ask
 
-from ...kit.simulated.engine import House, Screen, desired, space, topic
+from ...kit.simulated.engine import House, Screen, apply_plainly, desired, space, topic
 from ...kit.simulated.managed_topics import built, on_append
 from .test_acls import acl, said
 
@@ -32,11 +30,7 @@ def shown(where: House, *topics: str) -> list[str]:
     wanted = desired(*kept.declared, *map(topic, topics), authorizer=_authorizer(kept))
     with Bars(stream, where.clock) as bars:
         screen = Screen(progress=bars)
-        done = applying.apply(
-            space(where, wanted),
-            Ask(Options(max_deletes=500), how="auto_approve"),
-            cast(Any, screen),
-        )
+        done = apply_plainly(space(where, wanted), Options(max_deletes=500), screen)
     assert done.report is not None and done.report.complete
     return [line for line in stream.getvalue().splitlines() if "Applying" in line]
 

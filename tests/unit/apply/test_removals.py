@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from kafkaform.core.change import Action, BlockKind, OutcomeStatus
 from kafkaform.core.errors import Blocked, PlanRefused
-from kafkaform.core.progress import silent
 from kafkaform.core.resource import Identity
 from kafkaform.core.value import FrozenMap
 from kafkaform.plan.model import Mode, Options, Plan
@@ -23,8 +22,8 @@ from kafkaform.render.view import view
 from kafkaform.state.codec import encode
 from kafkaform.state.edit import put
 from kafkaform.state.model import Row
-from kafkaform.workflow import applying, planning
-from kafkaform.workflow.run import Ask
+from kafkaform.workflow import planning
+from kafkaform.workflow.operations import apply_changes
 
 from ...kit.simulated import engine
 from ...model.test_worlds import Simulated, simulated
@@ -49,13 +48,21 @@ def forge(town: Simulated, kind: str, key: str, **members: Any) -> None:
 
 
 def planned(town: Simulated, **options: Any) -> Plan:
-    return planning.read_only_plan(town._space(), Options(**options), silent)
+    return planning.plan_changes(town._space(), Options(**options))
 
 
 def apply(town: Simulated, fail_on: tuple[str, ...] = (), **options: Any) -> Any:
-    ask = Ask(Options(**options), how="auto_approve", fail_on=fail_on)
-    town.where.screen = engine.Screen()
-    return applying.apply(town._space(), ask, town.where.screen)
+    screen = town.where.screen = engine.Screen()
+    return engine.finish(
+        lambda stop: apply_changes(
+            town._space(),
+            options=Options(**options),
+            approve=screen.approve,
+            fail_on=fail_on,
+            progress=screen.report,
+            stop=stop,
+        )
+    )
 
 
 # ── the proof ───────────────────────────────────────────────────────────────────────────

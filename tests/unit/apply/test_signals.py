@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from kafkaform.apply.stop import Stop, listening
+from kafkaform.apply.stop import Stop
 from kafkaform.audit.event import Record
+from kafkaform.cli.terminal.signals import stop_on_signals
 from kafkaform.core.change import OutcomeStatus
 from kafkaform.core.errors import Interrupted, exit_code
 from kafkaform.workflow.run import Applied
@@ -152,7 +153,7 @@ def test_a_wait_ends_within_a_slice() -> None:
 def test_handlers_are_given_back() -> None:
     """After an apply Ctrl-C means again what it meant before."""
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with pytest.raises(RuntimeError), listening(Stop()):
+    with pytest.raises(RuntimeError), stop_on_signals():
         raise RuntimeError
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 

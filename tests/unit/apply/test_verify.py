@@ -24,7 +24,7 @@ def test_a_broker_that_stays_behind_is_named(broker: int) -> None:
     assert complete(done)
     assert done.report is not None
     assert set(statuses(done).values()) == {OutcomeStatus.APPLIED}
-    assert done.report.invisible == (Invisible("kafka_topic.t", str(broker)),)
+    assert done.report.invisible == (Invisible("kafka_topic.t", str(broker), noun="broker"),)
     [record] = where.records("verify")
     assert record.body["invisible"] == ({"address": "kafka_topic.t", "node": str(broker)},)
 
@@ -43,7 +43,7 @@ def test_a_change_and_a_deletion_are_looked_for_too() -> None:
     where.cluster.lag(seconds=3600, broker=2)
     done = apply(where, desired(topic("t", config=MS), topic("u")))
     assert done.report is not None
-    assert done.report.invisible == (Invisible("kafka_topic.t", "2"),)
+    assert done.report.invisible == (Invisible("kafka_topic.t", "2", noun="broker"),)
 
 
 def heard(where: House, hook: Callable[[str], None] = lambda text: None) -> list[str]:

@@ -14,7 +14,8 @@ def test_a_broker_that_lags_and_one_that_is_silent_are_told_apart(
 ) -> None:
     """The second one was not asked in vain for something that it lacks."""
     screen = TextScreen(Console.standard(no_color=True, interactive=False))
-    screen._late((Invisible("t.a", "1"), Invisible("t.a", "3", "refused"), Invisible("t.b", "1")))
+    rows = (("t.a", "1", ""), ("t.a", "3", "refused"), ("t.b", "1", ""))
+    screen._late(tuple(Invisible(*row, noun="broker") for row in rows))
     told = capsys.readouterr()
     assert (told.out + told.err).splitlines() == [
         "t.a: applied, not yet visible on broker 1.",

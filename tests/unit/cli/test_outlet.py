@@ -19,9 +19,10 @@ from kafkaform import __version__
 from kafkaform.cli.bug_report import explained
 from kafkaform.cli.command_tree import SETTINGS
 from kafkaform.cli.terminal.console import Console
+from kafkaform.cli.terminal.outlet import fenced
 from kafkaform.core.diagnostics import Diagnostic, Severity
+from kafkaform.core.redaction import clean_diagnostics
 from kafkaform.core.secret import Secret
-from kafkaform.workflow.outlet import cleaned, fenced
 
 SECRET = "canary-Zq7 with words"
 PROCESS_SECONDS = 60
@@ -84,7 +85,7 @@ def test_a_diagnostic_is_cleaned_before_it_is_wrapped() -> None:
     item = Diagnostic(Severity.ERROR, SECRET, **parts, context=(SECRET,))
     with fenced():
         Secret(SECRET)
-        (told,) = cleaned((item,))
+        (told,) = clean_diagnostics((item,))
     shown = (told.summary, told.detail, told.advice, told.excerpt, *told.context)
     assert shown == ("(secret)",) * 5
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafkaform.cli.command_tree import commands, typed
-from kafkaform.cli.quick import QUICK, understood
+from kafkaform.cli.command_tree import commands, run_typed
+from kafkaform.cli.quick import QUICK, find_quick_command
 from kafkaform.cli.terminal.console import Console
 
 from ...kit.quick import examples
@@ -38,10 +38,10 @@ def called(name: str, line: list[str], quickly: bool) -> Mapping[str, Any] | Non
 
     with patch.object(module, function, record):
         if quickly:
-            call = understood([name, *line])
+            call = find_quick_command([name, *line])
             return None if call is None else (call(), got[0])[1]
         with patch.object(Console, "diagnostics"):
-            typed([name, *line], Console.standard())
+            run_typed([name, *line], Console.standard())
     return got[0] if got else None
 
 
@@ -110,4 +110,4 @@ def test_ordinary_lines_are_quick(line: list[str]) -> None:
 )
 def test_everything_else_is_typers(line: list[str]) -> None:
     """Help, wrong lines, other commands and global flags are answered by typer alone."""
-    assert understood(line) is None
+    assert find_quick_command(line) is None

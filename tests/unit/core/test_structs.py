@@ -14,8 +14,8 @@ import pytest
 from msgspec.structs import force_setattr, replace
 
 from kafkaform.core.address import Address
-from kafkaform.core.partial_repr import PartialRepr
 from kafkaform.core.schema import STRING, Type
+from kafkaform.core.secret import PartialRepr
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCES = sorted([*ROOT.glob("kafkaform/**/*.py"), *ROOT.glob("providers/**/*.py")])

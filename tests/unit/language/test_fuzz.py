@@ -19,7 +19,7 @@ import pytest
 from kafkaform.core.canonical import dumps
 from kafkaform.core.errors import KafkaformError
 from kafkaform.language.console import evaluator
-from kafkaform.language.desired import Built, Inputs, Schemas, evaluated, load
+from kafkaform.language.desired import Built, Inputs, Schemas, evaluate_tree, load
 from kafkaform.language.evaluate.graph import edges
 from kafkaform.language.functions.confined_files import confined
 from kafkaform.provider.registry import Registry
@@ -111,7 +111,7 @@ def check(files: Folder, place: Path) -> None:
 
     tree = load(of(""), of)
     for partial in (False, True):
-        built = evaluated(tree, Inputs(partial=partial), offered(), confined(place, place))
+        built = evaluate_tree(tree, Inputs(partial=partial), offered(), confined(place, place))
         _show(built)
     ask = evaluator(built)
     for question in (*ASKED, *(text[:200] for text in files.values())):

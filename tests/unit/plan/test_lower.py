@@ -116,6 +116,27 @@ def test_instances_never_share_a_batch() -> None:
     assert [b.instance for b in wave.batches] == ["kafka", "kafka.b"]
 
 
+def elsewhere(name: str, *requests: Request, needs: str = "") -> Change:
+    """The same, of another provider."""
+    made = change(name, *requests, needs=needs)
+    here = replace(made.identity, instance="connect")
+    return replace(made, identity=here, steps=tuple(replace(s, identity=here) for s in made.steps))
+
+
+def test_phases_of_two_providers_are_not_compared() -> None:
+    """Numbers that only one of them gave order its own steps: neither are equal ones one wave, nor
+    does a lower one of the other provider count as earlier."""
+    waves = lower(plan(change("a", TOPICS), elsewhere("b", TOPICS), elsewhere("c", CONFIGS)))
+    assert [(w.round, w.provider, w.phase) for w in waves] == [
+        (0, "connect", 20),
+        (0, "connect", 31),
+        (0, "kafka", 20),
+    ]
+    assert len({b.id for w in waves for b in w.batches}) == 3
+    late = lower(plan(elsewhere("a", TOPICS), change("b", CONFIGS, needs="a")))
+    assert [(w.round, w.provider) for w in late] == [(0, "connect"), (1, "kafka")]
+
+
 @given(
     st.lists(st.integers(1, 60), min_size=1, max_size=30), st.integers(1, 6), st.integers(50, 99)
 )

@@ -43,10 +43,10 @@ FAULT = Fault("REQUEST_TIMED_OUT", "no answer", FaultClass.AMBIGUOUS, where="bro
 A = identity("a")
 
 
-def facts(**values: Any) -> Facts:
+def facts(*, protect: bool = True, **values: Any) -> Facts:
     """Facts of a cluster with one broker whose defaults are one partition and one replica."""
-    known = {"default_partitions": 1, "default_replication_factor": 1, "protect": True, **values}
-    return Facts("cluster-1", ("1",), "User:admin", FrozenMap(known))
+    known = {"default_partitions": 1, "default_replication_factor": 1, **values}
+    return Facts("cluster-1", ("1",), "User:admin", FrozenMap(known), protect=protect)
 
 
 def live(

@@ -9,16 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from kafkaform import __version__
 from kafkaform.core.errors import ConfigurationError
-from kafkaform.provider.registry import GROUP, Registry
+from kafkaform.provider import registry as registry_module
+from kafkaform.provider.registry import BUILT_IN, GROUP, Registry
 
 PROVIDER = """
 from types import SimpleNamespace
-PARTS = dict(config=None, types={}, data={}, check=None, open=None)
-PARTS.update(review_needs=None, review=None)
+PARTS = dict(words=None, config=None, types={}, data={}, check=None, open=None)
+PARTS.update(commanded={}, review_needs=None, review=None)
 GOOD = SimpleNamespace(name="good", **PARTS)
 MISNAMED = SimpleNamespace(name="other", **PARTS)
 HOLLOW = SimpleNamespace(name="hollow", config=None, types={}, data={}, open=None, review=None)
+BARE = SimpleNamespace(**{**PARTS, "name": "bare"})
+del BARE.commanded
 """
 
 
@@ -58,17 +62,55 @@ def refusal(registry: Registry, name: str) -> ConfigurationError:
     return caught.value
 
 
-def test_the_kafka_provider_is_registered_by_this_package() -> None:
+def test_the_kafka_provider_is_built_in() -> None:
     """An installed kafkaform offers "kafka" and knows that it comes from itself."""
     registry = Registry()
     assert "kafka" in registry.names
-    assert registry.package("kafka").startswith("kafkaform ")
+    assert registry.package("kafka") == f"kafkaform {__version__}"
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_no_entry_point_is_read_for_a_built_in_provider(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is loaded and named without a look at the installed packages."""
+    monkeypatch.setattr(registry_module, "list_entry_points", lambda: pytest.fail("it was read"))
+    registry = Registry()
+    assert registry.load(name).name == name
+    assert registry.package(name)
+    assert name in registry.built_in
+
+
+def test_an_installed_package_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The metadata of any package on the path is read for a name that is not built in."""
+    noted = tmp_path / "acme_pack-1.2.dist-info"
+    noted.mkdir()
+    (noted / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-pack\nVersion: 1.2\n")
+    (noted / "entry_points.txt").write_text(f"[{GROUP}]\nacme = acme.first:PROVIDER\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = Registry()
+    assert registry.names == ("acme", "kafka")
+    assert registry.package("acme") == "acme-pack 1.2"
+
+
+def test_no_package_replaces_a_built_in_provider(module: str) -> None:
+    """An entry point of the name of a provider that comes with kafkaform is passed over."""
+    registry = Registry([point("kafka", f"{module}:GOOD")])
+    assert registry.package("kafka") == f"kafkaform {__version__}"
+    assert registry.load("kafka").types
+
+
+def test_only_allowed_names_are_known(module: str) -> None:
+    """Neither a built-in nor an installed provider that is not allowed is found."""
+    registry = Registry([point("good", f"{module}:GOOD")], allowed=["good"])
+    assert (registry.built_in, registry.names) == ((), ("good",))
+    assert refusal(registry, "kafka").message == ('there is no provider "kafka"; installed: good')
 
 
 def test_a_provider_is_loaded_when_asked_for_and_once(module: str) -> None:
     """Listing names imports nothing; two loads give the same object."""
     registry = Registry([point("good", f"{module}:GOOD")])
-    assert registry.names == ("good",)
+    assert registry.names == ("good", "kafka")
     assert module not in sys.modules
     assert registry.load("good") is registry.load("good")
     assert module in sys.modules
@@ -77,19 +119,19 @@ def test_a_provider_is_loaded_when_asked_for_and_once(module: str) -> None:
 def test_registries_share_nothing(module: str) -> None:
     """What one registry found does not leak into another."""
     Registry([point("good", f"{module}:GOOD")]).load("good")
-    assert refusal(Registry([]), "good").message == 'there is no provider "good"; installed: none'
+    assert refusal(Registry([]), "good").message == 'there is no provider "good"; installed: kafka'
 
 
 def test_a_misspelt_provider_gets_the_near_name() -> None:
     """A typing error is answered with what was probably meant."""
-    error = refusal(Registry([point("kafka", "x:Y")]), "kafak")
+    error = refusal(Registry([]), "kafak")
     assert error.message == 'there is no provider "kafak"; installed: kafka'
     assert error.advice == 'Did you mean "kafka"?'
 
 
 def test_an_unknown_provider_says_what_to_install() -> None:
     """With no near name the advice names the entry-point group to look for."""
-    error = refusal(Registry([point("kafka", "x:Y")]), "rabbit")
+    error = refusal(Registry([]), "rabbit")
     assert '"rabbit" in the group kafkaform.providers' in error.advice
 
 
@@ -118,7 +160,12 @@ def test_the_same_offer_seen_twice_is_one(module: str) -> None:
 @pytest.mark.parametrize(
     ("attribute", "name", "complaint"),
     [
-        ("HOLLOW", "hollow", "it lacks check, review_needs"),
+        ("HOLLOW", "hollow", "it lacks words, commanded, check, review_needs"),
+        (
+            "BARE",
+            "bare",
+            "acme_providers_of_registry_test:BARE is not a provider: it lacks commanded",
+        ),
         ("MISNAMED", "good", 'calls itself "other"'),
     ],
 )

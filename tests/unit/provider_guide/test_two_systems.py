@@ -52,6 +52,18 @@ def test_one_plan_for_both(both: Folder, cluster: SimulatedCluster) -> None:
     assert state["providers"] == {"kafka": cluster.id, "textstore": both.store.id}
 
 
+def test_each_system_is_called_what_its_users_call_it(
+    both: Folder, cluster: SimulatedCluster
+) -> None:
+    """In one plan, of one file, and when the plan is shown again."""
+    both.write(KAFKA + both.connect() + TOPIC_AND_FILE.replace("partitions = 2", "partitions = 3"))
+    planned = both.run("plan", "-out=saved")
+    for said in (planned, both.run("show", "saved")):
+        assert f"Cluster kafka: {cluster.id} at simulated:9092" in said
+        assert f"Store textstore: {both.store.id} at {both.server.url}" in said
+        assert said.count("(checked by the broker)") == said.count("(checked by the server)") == 1
+
+
 def test_a_change_of_one_sends_nothing_to_the_other(
     both: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,9 @@ from kafkaform.core.diagnostics import Diagnostic, Range, Severity
 from kafkaform.core.resource import Facts, Identity, Output, Pending
 from kafkaform.core.value import FrozenMap, SecretRef, freeze
 from kafkaform.plan.model import Mode, Options, OutputChange, Plan, PlanInstance, Unmanaged
+from kafkaform_kafka.words import WORDS as KAFKA
 
+WORDS = dict.fromkeys(("kafka", "kafka.eu"), KAFKA)
 REMOVED_ADVICE = "removed { from = kafka_topic.legacy  lifecycle { destroy = true } }"
 
 

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kafkaform.core.change import Action, Change, Evidence, Verdict
+from kafkaform.core.words import Words
 from kafkaform.plan.model import Plan
 from kafkaform.render.jsonplan import evidence
 from kafkaform.render.lines import change_lines, evidence_text
@@ -62,4 +63,4 @@ def test_the_weakest_request_speaks_for_the_change(
     found: list[tuple[str, Evidence]], told: str
 ) -> None:
     """It is named only where the others are checked better."""
-    assert evidence_text(found) == told
+    assert evidence_text(found, Words(node="broker")) == told

@@ -19,7 +19,7 @@ from kafkaform.render.human import human
 from kafkaform.render.jsonplan import to_json
 from kafkaform.render.markdown import markdown
 
-from .plans import GOLDEN
+from .plans import GOLDEN, WORDS
 
 FOLDER = Path(__file__).parent / "golden"
 
@@ -29,11 +29,11 @@ def _indented(text: str) -> str:
 
 
 RENDERERS: dict[str, Callable[[Plan], str]] = {
-    "txt": human,
-    "short.txt": lambda plan: human(plan, detail=False),
-    "md": markdown,
+    "txt": lambda plan: human(plan, words=WORDS),
+    "short.txt": lambda plan: human(plan, words=WORDS, detail=False),
+    "md": lambda plan: markdown(plan, words=WORDS),
     "json": lambda plan: _indented(dumps(to_json(plan))),
-    "jsonl": lambda plan: "".join(dumps(event) + "\n" for event in stream.plan_events(plan)),
+    "jsonl": lambda plan: "".join(dumps(event) + "\n" for event in stream.plan_events(plan, WORDS)),
 }
 
 

@@ -6,9 +6,9 @@ import io
 
 from msgspec.structs import replace
 
+from kafkaform.cli.terminal.progress import LOG_INTERVAL, Bars
 from kafkaform.core.progress import Message, Progress
 from kafkaform.render.pace import Pace
-from kafkaform.render.progress import LOG_INTERVAL, Bars
 
 from .test_stream import Frozen
 

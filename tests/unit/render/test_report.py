@@ -25,7 +25,7 @@ RESULTS = [
 
 def test_the_table_says_what_happened_why_and_what_next() -> None:
     """Open ends first, each with a reason, then the run and the command that goes on."""
-    report = apply_report(RESULTS, "run-42", "kafkaform apply --expect TOKEN")
+    report = apply_report(RESULTS, "run-42", "kafkaform apply --expect TOKEN", words=plans.WORDS)
     assert apply_summary(report) == (
         "  unknown  ~ kafka_topic.clicks"
         "  it may have happened; the next run reads before it decides\n"

@@ -12,6 +12,7 @@ from kafkaform.core.progress import Message, Progress
 from kafkaform.core.resource import Fault, FaultClass, Output
 from kafkaform.render import stream
 from kafkaform.render.report import apply_report
+from kafkaform.render.view import view
 
 from . import plans
 from .plans import plan
@@ -69,7 +70,7 @@ def test_unchanged_objects_are_not_planned() -> None:
 
 def test_the_summary_is_the_last_line_of_the_plan() -> None:
     """The message is what a person reads, the numbers are the same."""
-    event = stream.change_summary(plans.everything())
+    event = stream.change_summary(view(plans.everything()), "")
     assert event["@message"].startswith("Plan: 1 to import, 1 to add, 6 to change")
     assert (event["changes"]["add"], event["changes"]["remove"]) == (1, 1)
     assert event["changes"]["operation"] == "plan"

@@ -10,15 +10,16 @@ from msgspec.structs import replace
 
 from kafkaform.cli.options.connection import Kept
 from kafkaform.core.diagnostics import Range
-from kafkaform.core.errors import ConfigurationError, OtherCluster, PlanRefused, exit_code
+from kafkaform.core.errors import ConfigurationError, OtherSystem, PlanRefused, exit_code
 from kafkaform.core.resource import ProviderConfig
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.registry import Registry
-from kafkaform.workflow.configuration.clusters import Clusters
 from kafkaform.workflow.configuration.evaluation import Inputs, read_configuration
+from kafkaform.workflow.configuration.systems import Systems
 from kafkaform.workflow.connection import Connection, ConnectionInputs
 from kafkaform.workflow.workspace import open_instance
 from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
+from kafkaform_kafka.words import WORDS
 
 from ...kit.commands.stocks import desk
 
@@ -29,23 +30,23 @@ def block(instance: str, line: int = 1) -> ProviderConfig:
     return ProviderConfig("kafka", instance, config, Range("main.kf.hcl", line, 1, line, 1))
 
 
-def opened(clusters: Clusters, instance: str, cluster: SimulatedCluster) -> Any:
-    """A session of this instance that these clusters know of."""
+def opened(systems: Systems, instance: str, cluster: SimulatedCluster) -> Any:
+    """A session of this instance that these systems know."""
     one = block(instance)
     session = MemoryProvider(cluster).open(instance, one.config, {})
-    return clusters.enter(one, session)
+    return systems.enter(one, session)
 
 
 def test_one_cluster_under_two_names() -> None:
     """It is refused with both instances, their places and addresses, and the session is closed;
     the same instance may be opened again, and another cluster is fine."""
-    one, other, clusters = SimulatedCluster(cluster_id="one"), SimulatedCluster(), Clusters()
-    opened(clusters, "kafka", one)
-    opened(clusters, "kafka", one)
-    opened(clusters, "kafka.us", other)
+    one, other, systems = SimulatedCluster(cluster_id="one"), SimulatedCluster(), Systems()
+    opened(systems, "kafka", one)
+    opened(systems, "kafka", one)
+    opened(systems, "kafka.us", other)
     session = MemoryProvider(one).open("kafka.eu", block("kafka.eu").config, {})
     with pytest.raises(ConfigurationError) as refused:
-        clusters.enter(block("kafka.eu", 7), session)
+        systems.enter(block("kafka.eu", 7), session)
     assert refused.value.message == (
         'provider instances "kafka" (main.kf.hcl:1:1, kafka:9092) and "kafka.eu" '
         "(main.kf.hcl:7:1, kafka.eu:9092) are the same cluster, one"
@@ -56,10 +57,10 @@ def test_one_cluster_under_two_names() -> None:
 
 def test_another_cluster_under_the_same_name() -> None:
     """What answered a data source and what is opened for the apply must be one cluster."""
-    clusters = Clusters()
-    opened(clusters, "kafka", SimulatedCluster(cluster_id="one"))
-    with pytest.raises(OtherCluster, match="cluster one at first.*cluster two now") as refused:
-        opened(clusters, "kafka", SimulatedCluster(cluster_id="two"))
+    systems = Systems()
+    opened(systems, "kafka", SimulatedCluster(cluster_id="one"))
+    with pytest.raises(OtherSystem, match="cluster one at first.*cluster two now") as refused:
+        opened(systems, "kafka", SimulatedCluster(cluster_id="two"))
     assert exit_code(refused.value) == 4 and isinstance(refused.value, PlanRefused)
 
 
@@ -94,7 +95,7 @@ data "kafka_topics" "there" {
 def test_a_data_source_and_a_resource(tmp_path: Path) -> None:
     """The instance that a data source was asked of, and another one that a resource uses."""
     space = desk(tmp_path, SimulatedCluster()).space()
-    space.configuration.asking.clusters.note(block("kafka.eu"), "simulated")
+    space.configuration.asking.systems.note(block("kafka.eu"), "simulated", WORDS)
     with pytest.raises(ConfigurationError, match="kafka.eu"):
         open_instance(space, "kafka")
 

@@ -20,7 +20,7 @@ from kafkaform.core.value import FrozenMap, SecretRef
 from kafkaform.syntax.format import format
 from kafkaform.syntax.write import NewBlock, write
 from kafkaform.workflow.generated_blocks import filled
-from kafkaform.workflow.import_all import Wanted, proven, written
+from kafkaform.workflow.import_all import Wanted, proven, read_tree, written
 from kafkaform_kafka.memory import refused
 from kafkaform_kafka.provider import TYPES
 
@@ -406,8 +406,9 @@ def test_what_is_written_is_proven(tmp_path: Path) -> None:
     where = desk(tmp_path, cluster_of(topics={"a": TOPIC, "b": {"partitions": 1}}))
     space = where.space()
     stock = where.stock()
-    text = written(space, stock)
-    assert proven(space, text, stock, GENERATED) == text
+    tree = read_tree(space)
+    text = written(space, tree, stock)
+    assert proven(space, tree, text, stock, GENERATED) == text
     for wrong in (text.replace("= 3", "= 4"), text.replace('"a"', '"c"'), text + "}"):
         with pytest.raises(KafkaformError):
-            proven(space, wrong, stock, GENERATED)
+            proven(space, tree, wrong, stock, GENERATED)

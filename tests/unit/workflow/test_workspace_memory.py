@@ -9,7 +9,7 @@ import pytest
 
 from kafkaform.core.secret import Secret
 from kafkaform.core.value import SecretRef
-from kafkaform.workflow.configuration.evaluation import Inputs
+from kafkaform.workflow.import_all import read_tree
 from kafkaform.workflow.workspace import open_workspace
 
 TEXT = """
@@ -43,8 +43,7 @@ def test_blocks_go_and_secrets_stay(
     Path(tmp_path, "main.kf.hcl").write_text(TEXT + more, "utf-8")
     monkeypatch.setenv("KF_VAR_password", "hush")
     with chdir(tmp_path):
-        space = open_workspace(Inputs())
-        whole = open_workspace(Inputs(), whole=True)
+        space = open_workspace()
     assert len(space.desired.declared) == 2
     [file] = space.configuration.tree.configuration
     kinds = {block.type for block in file.body.blocks}
@@ -52,5 +51,5 @@ def test_blocks_go_and_secrets_stay(
         {"provider", "variable", "locals", "resource", "output"} if more else {"variable"}
     )
     assert space.configuration.secret(SecretRef("variable", "password")) == Secret("hush")
-    [text] = whole.configuration.tree.configuration
+    [text] = read_tree(space).configuration
     assert {"resource", "variable"} <= {block.type for block in text.body.blocks}

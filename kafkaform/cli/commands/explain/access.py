@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from kafkaform_kafka.inspect.access_explanation import Wanted, access_of, as_seen, explain
+from kafkaform_kafka.inspect.access_page import access_page
 from kafkaform_kafka.kinds.acl import resource_type as acls
 
 from ....core.diagnostics import suggest
 from ....core.errors import KafkaformError, UsageError
 from ....core.resource import CoverageKind, Depth, Facts, Sweep
-from ....render.access import lines
+from ....render.page import lines
 from ....render.text import json_line
 from ...options.connection import Way, connects
 from ..describe import terminal_width
@@ -93,7 +94,7 @@ def access(
     if json:
         way.console.out(json_line(document))
     else:
-        way.console.lines(lines(document, terminal_width(way.console)))
+        way.console.lines(lines(access_page(document), terminal_width(way.console)))
 
 
 def _read(way: Way) -> tuple[Sweep, Facts]:

@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from kafkaform_kafka.inspect.config_explanation import ENTITIES, explain
+from kafkaform_kafka.inspect.config_page import config_page
 from kafkaform_kafka.session import KafkaSession
 
 from ....core.diagnostics import suggest
 from ....core.errors import UsageError
-from ....render.configs import lines
+from ....render.page import lines
 from ....render.text import json_line
 from ...options.connection import Way, connects
 from ..describe import terminal_width
@@ -42,7 +43,7 @@ def config(
     if json:
         way.console.out(json_line(document))
     else:
-        way.console.lines(lines(document, terminal_width(way.console)))
+        way.console.lines(lines(config_page(document), terminal_width(way.console)))
 
 
 def _asked(words: list[str]) -> tuple[str, str, str]:

@@ -7,13 +7,14 @@ from typing import Annotated
 import typer
 
 from kafkaform_kafka.inspect.quota_explanation import Client, explain
+from kafkaform_kafka.inspect.quota_page import quota_page
 from kafkaform_kafka.kinds.quota import resource_type as quotas
 from kafkaform_kafka.protocol.broker_rules import plain_name_faults
 
 from ....core.diagnostics import Diagnostic, Severity
 from ....core.errors import KafkaformError, UsageError
 from ....core.resource import Depth
-from ....render.limits import lines
+from ....render.page import lines
 from ....render.text import inline, json_line
 from ...options.connection import Way, connects
 from ..describe import terminal_width
@@ -55,7 +56,7 @@ def quota(
     if json:
         way.console.out(json_line(document))
     else:
-        way.console.lines(lines(document, terminal_width(way.console)))
+        way.console.lines(lines(quota_page(document), terminal_width(way.console)))
 
 
 def _client(user: str | None, client_id: str | None, ip: str | None) -> Client:

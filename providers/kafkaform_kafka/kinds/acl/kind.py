@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def _connect() -> Requests:
-    from ...cluster.context import Reads, Requests
-    from .read import read_acls, sweep_acls
-    from .send import send_create_acls, send_delete_acls
+    from ...cluster.context import Reads, Requests  # noqa: PLC0415  # the clients are slow to load
+    from .read import read_acls, sweep_acls  # noqa: PLC0415  # the clients are slow to load
+    from .send import send_create_acls, send_delete_acls  # noqa: PLC0415  # the clients are slow to load
 
     return Requests(
         Reads(sweep_acls, read_acls),
@@ -27,7 +27,7 @@ def _connect() -> Requests:
 
 
 def _simulate() -> SimulatedKind:
-    from .simulation import SIMULATED
+    from .simulation import SIMULATED  # noqa: PLC0415  # only a simulated cluster needs it
 
     return SIMULATED
 

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 def _connect(scope: Scope) -> Requests:
     """The request that alters configs is the same for all kinds of resources, topics too."""
-    from ...cluster.context import Requests
-    from .read import reads
-    from .send import send_alter_configs
+    from ...cluster.context import Requests  # noqa: PLC0415  # the clients are slow to load
+    from .read import reads  # noqa: PLC0415  # the clients are slow to load
+    from .send import send_alter_configs  # noqa: PLC0415  # the clients are slow to load
 
     return Requests(reads(scope), {INCREMENTAL_ALTER_CONFIGS.name: send_alter_configs})
 
 
 def _simulate(scope: Scope) -> SimulatedKind:
-    from .simulation import simulate
+    from .simulation import simulate  # noqa: PLC0415  # only a simulated cluster needs it
 
     return simulate(scope)
 

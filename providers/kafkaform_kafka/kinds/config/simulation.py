@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from kafkaform.core.partial_repr import PartialRepr
 from kafkaform.core.resource import (
     Absent,
     Coverage,
@@ -19,6 +18,7 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
+from kafkaform.core.secret import PartialRepr
 from kafkaform.core.value import EMPTY, FrozenMap, Value
 
 from ...protocol import broker_keys, broker_rules

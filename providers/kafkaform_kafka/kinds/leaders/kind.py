@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def _connect() -> Requests:
-    from ...cluster.context import Reads, Requests
-    from .read import read_leaders, sweep_leaders
-    from .send import send_elections
+    from ...cluster.context import Reads, Requests  # noqa: PLC0415  # the clients are slow to load
+    from .read import read_leaders, sweep_leaders  # noqa: PLC0415  # the clients are slow to load
+    from .send import send_elections  # noqa: PLC0415  # the clients are slow to load
 
     return Requests(Reads(sweep_leaders, read_leaders), {API: send_elections})
 
 
 def _simulate() -> SimulatedKind:
-    from .simulation import SIMULATED
+    from .simulation import SIMULATED  # noqa: PLC0415  # only a simulated cluster needs it
 
     return SIMULATED
 

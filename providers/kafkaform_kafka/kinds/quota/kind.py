@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def _connect() -> Requests:
-    from ...cluster.context import Reads, Requests
-    from .read import read_quotas, sweep_quotas
-    from .send import send_alter_quotas
+    from ...cluster.context import Reads, Requests  # noqa: PLC0415  # the clients are slow to load
+    from .read import read_quotas, sweep_quotas  # noqa: PLC0415  # the clients are slow to load
+    from .send import send_alter_quotas  # noqa: PLC0415  # the clients are slow to load
 
     return Requests(Reads(sweep_quotas, read_quotas), {ALTER_CLIENT_QUOTAS.name: send_alter_quotas})
 
 
 def _simulate() -> SimulatedKind:
-    from .simulation import SIMULATED
+    from .simulation import SIMULATED  # noqa: PLC0415  # only a simulated cluster needs it
 
     return SIMULATED
 

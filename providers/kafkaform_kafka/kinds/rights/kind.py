@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def _connect() -> Requests:
-    from ...cluster.context import Reads, Requests
-    from .read import read_rights, sweep_rights
+    from ...cluster.context import Reads, Requests  # noqa: PLC0415  # the clients are slow to load
+    from .read import read_rights, sweep_rights  # noqa: PLC0415  # the clients are slow to load
 
     return Requests(Reads(sweep_rights, read_rights))
 
 
 def _simulate() -> SimulatedKind:
-    from .simulation import SIMULATED
+    from .simulation import SIMULATED  # noqa: PLC0415  # only a simulated cluster needs it
 
     return SIMULATED
 

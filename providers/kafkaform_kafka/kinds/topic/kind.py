@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def _connect() -> Requests:
-    from ...cluster.context import Reads, Requests
-    from .read import read_topics, sweep_topics
-    from .send import send_create_partitions, send_create_topics, send_delete_topics
-    from .send_placement import send_moves
+    from ...cluster.context import Reads, Requests  # noqa: PLC0415  # the clients are slow to load
+    from .read import read_topics, sweep_topics  # noqa: PLC0415  # the clients are slow to load
+    from .send import send_create_partitions, send_create_topics, send_delete_topics  # noqa: PLC0415  # the clients are slow to load
+    from .send_placement import send_moves  # noqa: PLC0415  # the clients are slow to load
 
     return Requests(
         Reads(sweep_topics, read_topics),
@@ -35,15 +35,15 @@ def _connect() -> Requests:
 
 def _connect_configs() -> Requests:
     """Their request is that of all configs, which `kinds/config` sends."""
-    from ...cluster.context import Reads, Requests
-    from .read import read_topic_configs, sweep_topic_configs
+    from ...cluster.context import Reads, Requests  # noqa: PLC0415  # the clients are slow to load
+    from .read import read_topic_configs, sweep_topic_configs  # noqa: PLC0415  # the clients are slow to load
 
     return Requests(Reads(sweep_topic_configs, read_topic_configs))
 
 
 def _simulate() -> SimulatedKind:
-    from . import move_simulation as moves
-    from .simulation import TOPIC
+    from . import move_simulation as moves  # noqa: PLC0415  # only a simulated cluster needs it
+    from .simulation import TOPIC  # noqa: PLC0415  # only a simulated cluster needs it
 
     return replace(
         TOPIC,
@@ -53,7 +53,7 @@ def _simulate() -> SimulatedKind:
 
 
 def _simulate_configs() -> SimulatedKind:
-    from .simulation import TOPIC_CONFIG
+    from .simulation import TOPIC_CONFIG  # noqa: PLC0415  # only a simulated cluster needs it
 
     return TOPIC_CONFIG
 

@@ -4,7 +4,6 @@ copied, another takes its place, and a throttle is a config like any other."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from kafkaform.core.change import Outcome, OutcomeStatus, Step
 from kafkaform.core.resource import Fault, FaultClass
@@ -111,17 +110,6 @@ def standing(text: str, found: Topics) -> Outcome:
 
 def _ended(text: str, why: str) -> Outcome:
     return Outcome(text, OutcomeStatus.FAILED, _definite("MOVE_ENDED", why))
-
-
-def cancelled(text: str, found: Topics) -> Mapping[str, Any] | None:
-    """The request that stops the move of this ticket's topic; None if none runs."""
-    ticket = parse_ticket(text)
-    topic = found.get(ticket.topic) if isinstance(ticket, MoveTicket) else None
-    if topic is None or topic.target is None:
-        return None
-    pairs = zip(topic.assignment, topic.target, strict=True)
-    moving = [str(number) for number, (here, there) in enumerate(pairs) if here != there]
-    return {"name": topic.name, "replicas": dict.fromkeys(moving)}
 
 
 HANDLERS: Mapping[str, Handler] = {API: reassign}

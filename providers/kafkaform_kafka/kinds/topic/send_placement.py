@@ -19,10 +19,9 @@ from ...cluster.brokers import live_nodes
 from ...cluster.context import Context, Order, Reply
 from ...cluster.exchange import attempt
 from ...protocol.apis import ALTER_PARTITION_REASSIGNMENTS, MAX_PARTITIONS_MOVED
-from ...protocol.error_codes import CODES
 from ...protocol.faults import fault_of, lost
 from ...wire.cluster import describe_cluster
-from ...wire.placement import NOT_RUNNING, Move, Partition, PartitionAnswers, alter_reassignments
+from ...wire.placement import Move, Partition, PartitionAnswers, alter_reassignments
 from ...wire.topics import TopicRow, list_topics
 from . import send_throttles, throttles
 from .placement import MoveTicket, ThrottleTicket, parse_ticket, throttle_tickets
@@ -293,30 +292,3 @@ def _unknown_ticket(ticket: str) -> Outcome:
         "plan again to see how the cluster stands",
     )
     return Outcome(ticket, OutcomeStatus.FAILED, fault)
-
-
-# ── stopping ────────────────────────────────────────────────────────────────────────────
-
-
-def cancel(context: Context, ticket: str) -> Outcome:
-    """Stop the move of this ticket's topic, whoever started it: replicas that were being added
-    go, the old ones stay. Failed if nothing moves. Its throttle goes with `undo`."""
-    wanted = parse_ticket(ticket)
-    if not isinstance(wanted, MoveTicket):
-        return _unknown_ticket(ticket)
-    moves = list_moves(context)
-    if isinstance(moves, Fault):
-        return Outcome(ticket, OutcomeStatus.FAILED, moves)
-    running = sorted(moves.get(wanted.topic, {}))
-    if not running:
-        return _ended(ticket, "no move of the topic runs")
-    for start in range(0, len(running), MAX_PARTITIONS_MOVED):
-        numbers = running[start : start + MAX_PARTITIONS_MOVED]
-        answers = _alter(context, {wanted.topic: dict.fromkeys(numbers)})
-        if isinstance(answers, Fault):
-            return Outcome(ticket, OutcomeStatus.UNKNOWN, answers, ticket)
-        for part in ((wanted.topic, number) for number in numbers):
-            fault = part_fault(API, part, answers)
-            if fault is not None and fault.code != CODES[NOT_RUNNING].name:
-                return Outcome(ticket, OutcomeStatus.FAILED, fault, ticket)
-    return Outcome(ticket, OutcomeStatus.APPLIED)

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def _connect() -> Requests:
-    from ...cluster.context import Reads, Requests
-    from .read import read_scram, sweep_scram
-    from .send import send_alter_scram
+    from ...cluster.context import Reads, Requests  # noqa: PLC0415  # the clients are slow to load
+    from .read import read_scram, sweep_scram  # noqa: PLC0415  # the clients are slow to load
+    from .send import send_alter_scram  # noqa: PLC0415  # the clients are slow to load
 
     return Requests(Reads(sweep_scram, read_scram), {API: send_alter_scram})
 
 
 def _simulate() -> SimulatedKind:
-    from .simulation import SIMULATED
+    from .simulation import SIMULATED  # noqa: PLC0415  # only a simulated cluster needs it
 
     return SIMULATED
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kafkaform.core.change import Step
-from kafkaform.core.partial_repr import PartialRepr
 from kafkaform.core.resource import (
     Absent,
     Coverage,
@@ -20,6 +19,7 @@ from kafkaform.core.resource import (
     Reading,
     Sweep,
 )
+from kafkaform.core.secret import PartialRepr
 
 from ...protocol import faults, keys
 from ...simulation.controller import (

@@ -1,6 +1,8 @@
-"""SIGINT and SIGTERM while nothing is being sent: the command ends at once and says so.
+"""SIGINT and SIGTERM. While nothing is being sent, the command ends at once and says so; while
+requests leave, the run's `Stop` is asked instead, which finishes the batch in flight.
 
-While requests leave, `apply.stop` listens instead and finishes the batch in flight.
+Only the command line installs handlers: to a program that uses kafkaform as a library, they would
+be foreign.
 """
 
 from __future__ import annotations
@@ -9,42 +11,24 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from threading import current_thread, main_thread
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
-from msgspec import Struct
-
-from ..core.errors import Interrupted, KafkaformError
-from .outlet import ELSEWHERE, Unwritable
+from ...apply.stop import Stop
+from ...core.errors import Ended
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 FINISHING = "Interrupted: finishing what is under way. Interrupt again to stop at once."
 AT_ONCE = "Interrupted again: stopped at once. Run the same command again."
 NOTHING_CHANGED = "Interrupted; nothing was being changed. Run the same command again."
+_Handler = Callable[[int, FrameType | None], Any] | int | None
 _PDEATHSIG = 1
 """PR_SET_PDEATHSIG of Linux."""
 _SHOW_CURSOR = b"\x1b[?25h"
 _OVER_THIS_LINE = b"\r\x1b[2K"
-
-
-class Ended(BaseException):
-    """Not an Exception, so that nobody who handles errors takes it for one."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-    @property
-    def exit_code(self) -> int:
-        return 128 + self.number
-
-
-class Unsent(Struct):
-    """over: from now on something may have been sent."""
-
-    over: bool = False
 
 
 def end_on_signals() -> None:
@@ -54,20 +38,34 @@ def end_on_signals() -> None:
 
 
 @contextmanager
-def unsent(message: str, advice: str) -> Iterator[Unsent]:
-    """An end inside is told in these words, until it is over. Raises Interrupted then, and
-    KafkaformError where what is to be sent cannot be shown."""
-    mark = Unsent()
+def stop_on_signals() -> Iterator[Stop]:
+    """A `Stop` that signals ask while a run sends; at all other times the handlers that were there
+    before are called. Outside the main thread no signals arrive, so nothing is installed."""
+    stop = Stop(heard=tell_finishing)
+    if current_thread() is not main_thread():
+        yield stop
+        return
+    before: dict[int, _Handler] = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if stop.sending:
+            stop.ask(number)
+            return
+        earlier = before[number]
+        if callable(earlier):
+            earlier(number, frame)
+        elif earlier is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    for number in SIGNALS:
+        signal.signal(number, handle)
     try:
-        yield mark
-    except Ended as ended:
-        if mark.over:
-            raise
-        raise Interrupted(message, advice, ended.number) from None
-    except Unwritable as fault:
-        if mark.over:
-            raise
-        raise KafkaformError(f"{fault}; nothing was sent", ELSEWHERE) from None
+        yield stop
+    finally:
+        for each, earlier in before.items():
+            if signal.getsignal(each) is handle:  # the first signal may have set another one
+                signal.signal(each, earlier)
 
 
 def until_readable(stream: TextIO) -> None:
@@ -88,7 +86,7 @@ def until_readable(stream: TextIO) -> None:
         os.close(wakes)
 
 
-def within(error: BaseException) -> Ended | None:
+def find_end(error: BaseException) -> Ended | None:
     """The end that this error comes from: compiled code that is interrupted raises one of its own
     (SystemError)."""
     seen: BaseException | None = error
@@ -119,7 +117,7 @@ def work_in_child() -> None:
 
 def _end_with_parent() -> None:
     """Where the system can do that (Linux): nobody computes for a process that was killed."""
-    import ctypes
+    import ctypes  # noqa: PLC0415  # only fleet commands fork
 
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)

@@ -1,55 +1,56 @@
-"""Which limits a client has, as tables for people: every level, and what applies."""
+"""Which limits a client has, for people: every level, and what applies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from ..core.value import FrozenMap
-from .documents import cell, entity_text, fitted
-from .text import inline, table
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.page import Cells, Grid, Page
+
+from .cells import cell, entity_text
 
 WINS = "*"
 
 
-def lines(document: FrozenMap, width: int | None = None) -> Iterator[str]:
-    """The explanation line by line. width: of the terminal, None for a pipe."""
+def quota_page(document: FrozenMap) -> Page:
+    """The page of a document of `explain quota`."""
     if document["callback"]:
         yield (
-            f"The brokers have client.quota.callback.class = {inline(document['callback'])}: it "
+            f"The brokers have client.quota.callback.class = {document['callback']}: it "
             "alone decides, and what follows is what Kafka's own rules would make of these quotas."
         )
         yield ""
     if document["user"] is not None:
         yield f"{_who('user', document['user'])}, {_who('client-id', document['client_id'])}"
         numbered = [row for row in document["levels"] if row["level"] is not None]
-        yield from _grid(numbered, _of(document, "client"), width)
+        yield _grid(numbered, _of(document, "client"))
         yield ""
     if document["ip"] is not None:
         yield _who("ip", document["ip"])
         addresses = [row for row in document["levels"] if row["level"] is None]
-        yield from _grid(addresses, _of(document, "ip"), width)
+        yield _grid(addresses, _of(document, "ip"))
         yield ""
     yield "What applies (* above):"
-    yield from table(fitted([_applies(limit) for limit in document["limits"]], width))
+    yield Grid(tuple(map(_applies, document["limits"])))
 
 
 def _who(part: str, name: str) -> str:
-    return inline(entity_text({part: name}))
+    return entity_text({part: name})
 
 
 def _of(document: FrozenMap, whom: str) -> list[FrozenMap]:
     return [limit for limit in document["limits"] if limit["of"] == whom]
 
 
-def _grid(levels: list[FrozenMap], limits: list[FrozenMap], width: int | None) -> Iterator[str]:
+def _grid(levels: list[FrozenMap], limits: list[FrozenMap]) -> Grid:
     keys = [limit["key"] for limit in limits]
-    rows = [["Level", "Entity", *keys]]
+    rows: list[Cells] = [("Level", "Entity", *keys)]
     for level in levels:
         number = cell(level["level"]) if level["level"] is not None else ""
-        values = [_value(level, limit) for limit in limits]
-        rows.append([number, inline(entity_text(level["entity"])), *values])
-    yield from table(fitted(rows, width), frozenset({0}))
+        values = (_value(level, limit) for limit in limits)
+        rows.append((number, entity_text(level["entity"]), *values))
+    return Grid(tuple(rows), frozenset({0}))
 
 
 def _value(level: Mapping[str, Any], limit: FrozenMap) -> str:
@@ -57,8 +58,8 @@ def _value(level: Mapping[str, Any], limit: FrozenMap) -> str:
     return f"{shown} {WINS}" if limit["entity"] == level["entity"] else shown
 
 
-def _applies(limit: FrozenMap) -> list[str]:
+def _applies(limit: FrozenMap) -> Cells:
     if limit["value"] is None:
-        return [limit["key"], "no limit", ""]
+        return limit["key"], "no limit", ""
     counted = f"{cell(limit['value'])} {limit['unit']} at {limit['scope']}"
-    return [limit["key"], counted, f"shared by {inline(limit['shared_by'])}"]
+    return limit["key"], counted, f"shared by {limit['shared_by']}"

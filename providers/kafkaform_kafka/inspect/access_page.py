@@ -1,26 +1,24 @@
-"""Who may do what with one resource, as tables for people."""
+"""Who may do what with one resource, for people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.page import Cells, Grid, Page
 
-from ..core.value import FrozenMap
-from .documents import fitted
-from .text import count, inline, table
+from .cells import count
 
 ANYBODY = "anybody else"
 _DECIDES = "*"
 
 
-def lines(document: FrozenMap, width: int | None = None) -> Iterator[str]:
-    """The explanation line by line. width: of the terminal, None for a pipe."""
+def access_page(document: FrozenMap) -> Page:
+    """The page of a document of `explain access`."""
     where = "any address" if document["host"] is None else document["host"]
     what = f"{document['resource_type']} {document['resource_name']}"
-    yield inline(f"{what}, from {where}")
+    yield f"{what}, from {where}"
     yield ""
     if document["answers"]:
-        rows = [["Principal", "Operation", "Answer", "Why"], *map(_row, document["answers"])]
-        yield from table(fitted(rows, width))
+        yield Grid((("Principal", "Operation", "Answer", "Why"), *map(_row, document["answers"])))
     else:
         yield "Nobody can."
     yield ""
@@ -32,11 +30,10 @@ def lines(document: FrozenMap, width: int | None = None) -> Iterator[str]:
     deciding = [answer["acl"] for answer in document["answers"] if answer["acl"]]
     for acl in document["acls"]:
         mark = _DECIDES if acl.without(["text"]) in deciding else " "
-        yield inline(f"{mark} {acl['text']}")
+        yield f"{mark} {acl['text']}"
     for unknown in document["unknown"]:
-        yield inline(f"Not known: {unknown}.")
+        yield f"Not known: {unknown}."
 
 
-def _row(answer: FrozenMap) -> list[str]:
-    cells = (answer["principal"] or ANYBODY, answer["operation"], answer["verdict"], answer["why"])
-    return [inline(cell) for cell in cells]
+def _row(answer: FrozenMap) -> Cells:
+    return answer["principal"] or ANYBODY, answer["operation"], answer["verdict"], answer["why"]

@@ -1,6 +1,6 @@
-"""Which provider instance of a configuration reaches which cluster: each one a cluster of its own.
+"""Which provider instance of a configuration reaches which system: each one a system of its own.
 
-State and plan know an object by its provider instance. Two instances of one cluster would make two
+State and plan know an object by its provider instance. Two instances of one system would make two
 objects of one: a plan that adopts it through the one destroys it through the other.
 """
 
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from ...core.errors import ConfigurationError, OtherCluster
+from ...core.errors import ConfigurationError, OtherSystem
 from ...core.resource import ProviderConfig
+from ...core.words import Words
 from ...provider.contract import Session
 
 
-class Clusters(Struct, frozen=True):
+class Systems(Struct, frozen=True):
     """The provider instances of one configuration that were opened. known: by instance, its block
     and the scope id that answered."""
 
@@ -23,38 +24,39 @@ class Clusters(Struct, frozen=True):
         """The session, which was just opened for this block; closed if it is refused, for which
         see `note`."""
         try:
-            self.note(block, session.facts.scope_id)
-        except (ConfigurationError, OtherCluster):
+            self.note(block, session.facts.scope_id, session.words)
+        except (ConfigurationError, OtherSystem):
             session.close()
             raise
         return session
 
-    def note(self, block: ProviderConfig, scope: str) -> None:
-        """Remember who answered. Raises ConfigurationError if another instance has the same
-        cluster, OtherCluster if this one had another cluster before."""
+    def note(self, block: ProviderConfig, scope: str, words: Words) -> None:
+        """Remember who answered. words: of the provider. Raises ConfigurationError if another
+        instance has the same system, OtherSystem if this one had another system before."""
+        system = words.system
         for instance, (other, theirs) in self.known.items():
             if instance != block.instance and theirs == scope:
                 raise ConfigurationError(
-                    f"provider instances {_told(other)} and {_told(block)} are the same cluster, "
-                    f"{scope}",
+                    f"provider instances {_told(other, words)} and {_told(block, words)} are the "
+                    f"same {system}, {scope}",
                     "An object of it could be recorded, changed and deleted twice. Correct the "
-                    "addresses if two clusters are meant. Otherwise keep one of the two provider "
+                    f"addresses if two {system}s are meant. Otherwise keep one of the two provider "
                     "blocks, let all resources and data sources use it, and take rows of the "
                     "other one out of the state with `kafkaform state rm`.",
                 )
         _, before = self.known.get(block.instance, (block, scope))
         if before != scope:
-            raise OtherCluster(
-                f"provider instance {_told(block)} answered as cluster {before} at first, and "
-                f"answers as cluster {scope} now",
-                "Nothing was sent. Find out what leads to two clusters there, then run the same "
+            raise OtherSystem(
+                f"provider instance {_told(block, words)} answered as {system} {before} at first, "
+                f"and answers as {system} {scope} now",
+                f"Nothing was sent. Find out what leads to two {system}s there, then run the same "
                 "command again.",
             )
         self.known[block.instance] = block, scope
 
 
-def _told(block: ProviderConfig) -> str:
+def _told(block: ProviderConfig, words: Words) -> str:
     """Its name, its place and where it connects to."""
-    servers = block.config.get("bootstrap_servers")
-    named = ", ".join(map(str, servers)) if isinstance(servers, tuple) else str(servers or "")
+    address = block.config.get(words.address)
+    named = ", ".join(map(str, address)) if isinstance(address, tuple) else str(address or "")
     return f'"{block.instance}" ({", ".join(filter(None, (str(block.range), named)))})'

@@ -9,10 +9,10 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, Tex
 from rich.table import Column
 from rich.text import Text
 
-from ..core import progress as events
-from ..core.clock import Clock
-from .pace import Pace, amount
-from .text import inline
+from ...core import progress as events
+from ...core.clock import Clock
+from ...render.pace import Pace, amount
+from ...render.text import inline
 
 
 class Terminal:
@@ -73,7 +73,7 @@ def _bars(console: Console) -> Progress:
 
 
 class Amount(ProgressColumn):
-    """`120 of 500 topics`, then the seconds since the task began."""
+    """`120 of 500 objects`, then the seconds since the task began."""
 
     def render(self, task: Task) -> Text:
         seconds = int(task.finished_time if task.finished_time is not None else task.elapsed or 0)

@@ -1,10 +1,10 @@
 """The one way out for text: what a command writes passes the filter of secrets.
 
 While a command runs, standard output and error are `Fenced`, whoever writes to them: we, typer,
-rich, a log handler or a library. Files of text that a command leaves pass `cleaned`.
+rich, a log handler or a library.
 
 A stream that takes no more (closed, a full disk, a reader that left) ends a command only while
-that changes nothing for a cluster: `Unwritable`. Once something may have been sent the rest is
+that changes nothing outside: `Unwritable`. Once something may have been sent the rest is
 dropped, everything is recorded, and the end of the command tells. What standard error does not
 take is dropped always: there is nobody to tell.
 """
@@ -19,10 +19,9 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, TextIO
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from ..core.diagnostics import Diagnostic, Diagnostics, Severity
-from ..core.redaction import Known, clean, watching
+from ...core.diagnostics import Diagnostic, Severity
+from ...core.redaction import Known, watching
 
 ELSEWHERE = "Give the command an output that can be written."
 _KEPT = "surrogateescape"
@@ -161,19 +160,3 @@ def is_lost(stream: object) -> bool:
 def unwritten(error: OSError, detail: str) -> Diagnostic:
     """That standard output takes no more, and what that means."""
     return Diagnostic(Severity.ERROR, str(Unwritable(error)), detail, advice=ELSEWHERE)
-
-
-def cleaned(diagnostics: Diagnostics) -> Diagnostics:
-    """The same without secrets, before they are wrapped into lines, which tears words apart."""
-    return tuple(map(_cleaned, diagnostics))
-
-
-def _cleaned(item: Diagnostic) -> Diagnostic:
-    return replace(
-        item,
-        summary=clean(item.summary),
-        detail=clean(item.detail),
-        advice=clean(item.advice),
-        excerpt=None if item.excerpt is None else clean(item.excerpt),
-        context=tuple(map(clean, item.context)),
-    )

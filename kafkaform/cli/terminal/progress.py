@@ -6,13 +6,13 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
-from ..core import progress as events
-from ..core.clock import Clock
-from .pace import Pace, amount
-from .text import inline
+from ...core import progress as events
+from ...core.clock import Clock
+from ...render.pace import Pace, amount
+from ...render.text import inline
 
 if TYPE_CHECKING:
-    from .terminal import Terminal
+    from .bars import Terminal
 
 LOG_INTERVAL = 10.0
 """Seconds between two lines of one task in a log."""
@@ -30,7 +30,7 @@ class Bars:
         if quiet:
             return
         if stream.isatty():
-            from .terminal import Terminal  # rich takes a tenth of a plan in a pipeline to load
+            from .bars import Terminal  # noqa: PLC0415  # rich is slow to load
 
             self._canvas = Terminal(stream, clock)
         else:

@@ -1,0 +1,53 @@
+"""What the users of a provider call its things.
+
+The engine knows systems, nodes, tasks and settings; whoever reads its messages has other names for
+them. A provider hands over these names, and messages are made with them. Nothing that is recorded,
+compared or approved contains one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from msgspec import Struct
+
+
+class Words(Struct, frozen=True):
+    """Nouns and phrases of one provider: English, in lower case. Nouns are singular and take an s
+    in the plural."""
+
+    system: str = "system"
+    """What one provider instance connects to."""
+    node: str = "server"
+    """One of the servers of a system, which has an id."""
+    address: str = ""
+    """The attribute of the provider block that says where the system is."""
+    task: str = "task"
+    """Long work on an object: a step starts it, and no run waits for its end."""
+    task_on_it: str = "task on it"
+    """The same, said of the object."""
+    working: str = "in progress"
+    """How an object is while its task runs: "… since run R"."""
+    setting: str = "setting"
+    """What a step sets for the time of a task, and what must be removed after it."""
+    held: str = "held"
+    """How an object is while the setting stands: "… since run R"."""
+
+    @property
+    def check_address(self) -> str:
+        """The advice for whoever reached another system than expected."""
+        return f"Check {self.address or 'the provider block'}."
+
+
+NEUTRAL = Words()
+
+Vocabulary: TypeAlias = Mapping[str, Words]
+"""Provider instance -> the words of its provider."""
+NO_WORDS: Vocabulary = {}
+
+
+def shared(words: Iterable[Words]) -> Words:
+    """The words of all these, or neutral ones if they differ."""
+    found = set(words)
+    return found.pop() if len(found) == 1 else NEUTRAL

@@ -1,0 +1,32 @@
+"""The words of a configuration that belong to providers, as the text alone shows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ...syntax.nodes import Block
+from .folder import Tree
+
+_TYPE = re.compile(r'"?(?:module\.[\w-]+(?:\[[^]]*\])?\.)*(?P<type>[\w-]+)\.')
+"""The resource type in an address, which may be in quotes."""
+
+
+def list_used_names(tree: Tree) -> frozenset[str]:
+    """Providers, resource types and data sources that the files of the tree name."""
+    own = (_block_names(block) for file in tree.configuration for block in file.body.blocks)
+    return frozenset[str]().union(*own, *map(list_used_names, tree.modules.values()))
+
+
+def _block_names(block: Block) -> Iterator[str]:
+    if block.type in ("provider", "resource", "data"):
+        yield from (label.text for label in block.labels[:1])
+    elif block.type == "check":
+        for inner in block.list_blocks("data"):
+            yield from _block_names(inner)
+    elif block.type in ("removed", "moved", "import"):
+        for name in ("from", "to"):
+            address = block.body.attributes[name].value if block.has_argument(name) else None
+            match = _TYPE.match(address.source.text, address.start) if address else None
+            if match is not None and match["type"] != "module":
+                yield match["type"]

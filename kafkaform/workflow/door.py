@@ -1,0 +1,85 @@
+"""All that `kafkaform` exports to programs (docs/library.md): its functions, and what they take,
+give and raise."""
+
+from ..apply.again import Again
+from ..apply.recover import Recovered
+from ..apply.report import Report, Result, Work
+from ..apply.stop import Stop
+from ..core.change import Action, Change, Outcome, OutcomeStatus
+from ..core.diagnostics import Diagnostic, Severity
+from ..core.errors import (
+    AppliedInPart,
+    Blocked,
+    ConfigurationError,
+    ConnectError,
+    DryRunRefused,
+    Interrupted,
+    KafkaformError,
+    Locked,
+    OtherSystem,
+    OutcomeUnknown,
+    PlanRefused,
+    StorageError,
+    UsageError,
+    exit_code,
+)
+from ..core.progress import Message, Progress
+from ..plan.model import Mode, Options, Plan
+from .events import DryRun, Note, PlanChosen, RunEvent
+from .import_all import GeneratedConfiguration, import_all
+from .operations import apply_changes, destroy, import_object
+from .plan_files import load_plan, save_plan
+from .plan_rendering import render_plan
+from .planning import plan_changes
+from .run import Applied
+from .workspace import Workspace, open_workspace
+
+__all__ = [
+    "Action",
+    "Again",
+    "Applied",
+    "AppliedInPart",
+    "Blocked",
+    "Change",
+    "ConfigurationError",
+    "ConnectError",
+    "Diagnostic",
+    "DryRun",
+    "DryRunRefused",
+    "GeneratedConfiguration",
+    "Interrupted",
+    "KafkaformError",
+    "Locked",
+    "Message",
+    "Mode",
+    "Note",
+    "Options",
+    "OtherSystem",
+    "Outcome",
+    "OutcomeStatus",
+    "OutcomeUnknown",
+    "Plan",
+    "PlanChosen",
+    "PlanRefused",
+    "Progress",
+    "Recovered",
+    "Report",
+    "Result",
+    "RunEvent",
+    "Severity",
+    "Stop",
+    "StorageError",
+    "UsageError",
+    "Work",
+    "Workspace",
+    "apply_changes",
+    "destroy",
+    "exit_code",
+    "import_all",
+    "import_object",
+    "load_plan",
+    "open_workspace",
+    "plan_changes",
+    "render_plan",
+    "save_plan",
+]

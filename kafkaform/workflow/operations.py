@@ -1,0 +1,157 @@
+"""The operations that change something: apply, destroy, import one object.
+
+Each takes the lock, makes or checks its plan, has it approved, looks again at all that it touches,
+does a dry run, and records every request before it leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from ..apply.again import Again
+from ..apply.stop import Stop
+from ..core.address import Address, parse_address
+from ..core.diagnostics import Range
+from ..core.errors import UsageError
+from ..core.progress import silent
+from ..core.resource import Import
+from ..plan.model import Mode, Options, Plan
+from .applying import run_apply
+from .events import Listener
+from .planning import check_fail_on
+from .run import Applied, Approve, Ask
+from .workspace import Workspace
+
+CALLER = Range("command line", 1, 1, 1, 1)
+"""The place of an import block that nobody wrote."""
+REPEATED = "the same"
+
+
+def apply_changes(
+    workspace: Workspace,
+    plan: Plan | None = None,
+    *,
+    options: Options = Options(),  # noqa: B008  # it is frozen
+    approve: Approve | None = None,
+    approved_by: str = "callback",
+    expect: str | None = None,
+    fail_on: Sequence[str] = (),
+    wait: bool = True,
+    lock_timeout: float = 0.0,
+    progress: Listener = silent,
+    stop: Stop | None = None,
+    again: Again | None = None,
+) -> Applied:
+    """Send what a plan says, exactly that, and verify it.
+
+    plan: apply this one; without it, one is made from `options` under the lock. approve: called
+    with the plan before anything is sent; only True approves. approved_by: what the log says of
+    how it was approved. expect: the token of a reviewed plan (`Plan.token`): any other is refused,
+    and nobody is asked. fail_on: refuse a plan with `deletes`, `blocked` changes or `drift`. wait:
+    until every live node shows the changes. lock_timeout: seconds to wait for the state's lock.
+    progress: called with events (`RunEvent`). stop: lets another thread end the run in good order.
+    again: how errors name the way to go on.
+
+    Raises KafkaformError; its `applied` is not None where something may have been sent:
+    AppliedInPart, OutcomeUnknown, Interrupted, or Blocked for something that was left out. Raised
+    before that: UsageError, ConfigurationError, ConnectError, DryRunRefused, PlanRefused, Locked,
+    Blocked, StorageError.
+    """
+    if plan is not None and options != Options():
+        raise UsageError(
+            "a saved plan takes no planning flags", "Give them to `kafkaform plan -out=FILE`."
+        )
+    ask = Ask(
+        options,
+        plan,
+        expect,
+        approve,
+        approved_by,
+        check_fail_on(fail_on),
+        wait,
+        lock_timeout,
+        "apply",
+        again=again or Again("apply", REPEATED, reviewed=plan is not None or expect is not None),
+    )
+    return run_apply(workspace, ask, progress=progress, stop=stop)
+
+
+def destroy(
+    workspace: Workspace,
+    *,
+    confirm: Sequence[str] = (),
+    options: Options = Options(),  # noqa: B008  # it is frozen
+    approve: Approve | None = None,
+    approved_by: str = "callback",
+    expect: str | None = None,
+    wait: bool = True,
+    lock_timeout: float = 0.0,
+    progress: Listener = silent,
+    stop: Stop | None = None,
+    again: Again | None = None,
+) -> Applied:
+    """Delete everything that the state owns and that is not protected.
+
+    confirm: the scope ids of exactly the systems that lose something, in the place of `approve`.
+    All else is as in `apply_changes`.
+    """
+    ask = Ask(
+        replace(options, mode=Mode.DESTROY),
+        None,
+        expect,
+        approve,
+        approved_by,
+        (),
+        wait,
+        lock_timeout,
+        "destroy",
+        tuple(confirm),
+        again=again or Again("destroy", REPEATED, reviewed=expect is not None),
+    )
+    return run_apply(workspace, ask, progress=progress, stop=stop)
+
+
+def import_object(
+    workspace: Workspace,
+    address: str,
+    id: str,
+    *,
+    lock_timeout: float = 0.0,
+    progress: Listener = silent,
+    stop: Stop | None = None,
+    again: Again | None = None,
+) -> Applied:
+    """Take a live object into the state as it is; nothing of it is changed.
+
+    address: of a declared object; id: what an import block would call the live one, such as its
+    name. Where block and object differ, the next plan shows it. Raises as
+    `apply_changes` does.
+    """
+    target = check_address(address)
+    imports = (*workspace.desired.imports, Import(target, id, CALLER))
+    workspace = replace(workspace, desired=replace(workspace.desired, imports=imports))
+    ask = Ask(
+        Options(target=(address,)),
+        approve=_approve_record,
+        approved_by="import",
+        lock_timeout=lock_timeout,
+        command="import",
+        imported=(address, id),
+        again=again or Again("import", REPEATED),
+    )
+    return run_apply(workspace, ask, progress=progress, stop=stop)
+
+
+def check_address(text: str) -> Address:
+    """The address that a text is. Raises UsageError if it is none."""
+    try:
+        return parse_address(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _approve_record(plan: Plan) -> bool:
+    """Who names an object has decided; the plan of an import sends nothing."""
+    return True

@@ -1,0 +1,39 @@
+"""A plan in the forms in which it is read: text, JSON, and a comment for a review."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ..core.redaction import clean
+from ..core.words import Vocabulary
+from ..plan.model import Plan
+from ..provider.registry import Registry
+from ..render.human import human
+from ..render.jsonplan import to_json
+from ..render.text import json_line
+from .plan_files import words_of
+from .planning import apply_command
+
+Form = Literal["text", "json", "markdown"]
+
+
+def render_plan(
+    plan: Plan, form: Form = "text", *, colour: bool = False, width: int = 100, detail: bool = True
+) -> str:
+    """The plan as people or programs read it; every line is safe to print.
+
+    form: `text` as on a terminal, `json` in the shape of Terraform's plan, `markdown` for a review
+    comment. colour, width in columns, detail (False: one line a change) are for text.
+    """
+    if form == "json":
+        return clean(json_line(to_json(plan)))
+    if form == "markdown":
+        from ..render.markdown import markdown  # noqa: PLC0415  # for startup
+
+        return clean(markdown(plan, words=read_words(plan), command=apply_command(plan)))
+    return clean(human(plan, words=read_words(plan), colour=colour, width=width, detail=detail))
+
+
+def read_words(plan: Plan) -> Vocabulary:
+    """What the users of the plan's providers call their things."""
+    return words_of(plan, Registry())

@@ -1,0 +1,43 @@
+"""No secret leaves a workflow function: not in an error, and not in a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec.structs import replace
+
+from ..apply.report import Report, Result
+from ..core.errors import KafkaformError
+from ..core.redaction import Known, clean, watching
+
+
+@contextmanager
+def keep_secrets(known: Known) -> Iterator[None]:
+    """Inside, secrets are noticed when they are read. Errors leave without them, and without the
+    errors that they come from."""
+    with watching(known):
+        try:
+            yield
+        except KafkaformError as error:
+            error.rewrite(clean)
+            raise error from None
+
+
+def clean_report(report: Report) -> Report:
+    """The same without secrets: an answer can repeat what was sent."""
+    if report.stopped is not None:
+        report.stopped.rewrite(clean)
+    return replace(
+        report,
+        results=tuple(map(_clean_result, report.results)),
+        invisible=tuple(replace(item, why=clean(item.why)) for item in report.invisible),
+    )
+
+
+def _clean_result(result: Result) -> Result:
+    fault = result.outcome.fault
+    if fault is None:
+        return result
+    fault = replace(fault, message=clean(fault.message), advice=clean(fault.advice))
+    return replace(result, outcome=replace(result.outcome, fault=fault))

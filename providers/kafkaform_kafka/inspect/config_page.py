@@ -1,0 +1,44 @@
+"""Where the value of a config comes from, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.page import Cells, Grid, Page, Prose
+
+SENSITIVE = "(sensitive)"
+_HEADER = ("", "SOURCE", "CONFIG", "VALUE")
+
+
+def config_page(document: FrozenMap) -> Page:
+    """The page of a document of `explain config`."""
+    name = f" {document['name']}" if document["name"] else ""
+    yield f"{document['key']} of {document['entity']}{name}"
+    yield ""
+    yield Grid((_HEADER, *map(_row, _levels(document))))
+    yield ""
+    if not any(level["wins"] for level in document["levels"]):
+        yield "Nothing sets it, and it has no default."
+    if document["type"]:
+        yield f"Type: {document['type'].lower()}"
+    yield f"Can be changed: {document['changed']}"
+    if document["sensitive"]:
+        yield "Its value is never told."
+    if document["documentation"]:
+        yield ""
+        yield Prose(document["documentation"])
+
+
+def _levels(document: FrozenMap) -> Iterator[FrozenMap]:
+    for level in document["levels"]:
+        hidden = document["sensitive"] and level["set"]
+        yield level.with_items({"value": SENSITIVE}) if hidden else level
+
+
+def _row(level: FrozenMap) -> Cells:
+    if not level["set"]:
+        return "", level["title"], "", "-"
+    value = level["value"]
+    shown = '""' if value == "" else "null" if value is None else value
+    return "→" if level["wins"] else "", level["title"], level["key"], shown

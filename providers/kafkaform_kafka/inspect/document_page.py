@@ -1,0 +1,232 @@
+"""What a cluster told, for people.
+
+A document is what `--json` prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kafkaform.core.value import FrozenMap
+from kafkaform.provider.page import Grid, Page
+
+from .cells import cell, count, entity_text, size
+
+Column = tuple[str, Callable[[FrozenMap], str]]
+
+
+def document_page(document: FrozenMap) -> Page:
+    """The page of a document of `describe`."""
+    yield from _KINDS[document["kind"]](document)
+    if document.get("sizes_unknown"):
+        yield f"Sizes are not known: {document['sizes_unknown']}."
+    if document.get("hidden"):
+        yield f"Others may be hidden: {document['hidden']}."
+
+
+def _field(name: str) -> Callable[[FrozenMap], str]:
+    return lambda row: cell(row[name])
+
+
+def _grid(
+    rows: Iterable[FrozenMap], columns: Iterable[Column], right: frozenset[int] = frozenset()
+) -> Grid:
+    columns = tuple(columns)
+    head = tuple(name for name, _ in columns)
+    return Grid((head, *(tuple(text(row) for _, text in columns) for row in rows)), right)
+
+
+# ── kinds ───────────────────────────────────────────────────────────────────────────────
+
+
+def _topics(document: FrozenMap) -> Page:
+    rows = document["topics"]
+    columns: list[Column] = [
+        ("Topic", _field("name")),
+        ("Partitions", _field("partitions")),
+        ("RF", _field("replication_factor")),
+        ("Problems", _problems),
+        ("Internal", lambda row: "yes" if row["internal"] else ""),
+        ("Id", _field("topic_id")),
+    ]
+    if rows and "size_bytes" in rows[0]:
+        columns.insert(3, ("Size", lambda row: size(row["size_bytes"])))
+    if rows:
+        yield _grid(rows, columns, frozenset({1, 2}))
+    for row in rows:
+        if "assignment" in row:
+            yield ""
+            yield f"Partitions of {row['name']}"
+            yield _grid(row["assignment"], _PARTITION)
+    yield f"{count(len(rows), 'topic')}."
+
+
+_PARTITION: tuple[Column, ...] = (
+    ("Partition", _field("partition")),
+    ("Leader", lambda row: "none" if row["leader"] is None else cell(row["leader"])),
+    ("Replicas", _field("replicas")),
+    ("In sync", _field("isr")),
+    ("Offline", _field("offline")),
+)
+
+
+def _problems(row: FrozenMap) -> str:
+    """What is wrong with the topic's partitions, worst first."""
+    found = (
+        (row["leaderless"], "without leader"),
+        (row["offline_replicas"], "replicas offline"),
+        (row["under_replicated"], "under-replicated"),
+    )
+    return ", ".join(f"{number} {text}" for number, text in found if number)
+
+
+def _configs(document: FrozenMap) -> Page:
+    """The columns of KIP-248."""
+    what = _ENTITIES[document["entity_type"]]
+    for entity in document["entities"]:
+        name = "DEFAULT" if entity["default"] else entity["name"]
+        yield f"CONFIGS FOR {what} {name}"
+        yield ""
+        if entity["error"]:
+            yield f"  They cannot be read: {_error(entity['error'])}"
+        elif entity["configs"]:
+            yield _grid(entity["configs"], _CONFIG, frozenset({0}))
+        else:
+            yield "  Nothing is set."
+        yield ""
+    if not document["entities"]:
+        yield "Nothing has configs here."
+
+
+_ENTITIES = {
+    "topics": "TOPIC",
+    "brokers": "BROKER",
+    "groups": "GROUP",
+    "client-metrics": "CLIENT METRICS",
+}
+_CONFIG: tuple[Column, ...] = (
+    ("Name", _field("name")),
+    ("  Value", lambda row: f"= {_config_value(row)}"),
+    ("Sensitive", _field("sensitive")),
+    ("Read-only", _field("read_only")),
+    ("Source", lambda row: cell(row["source"]).replace("_", " ").capitalize()),
+)
+
+
+def _config_value(row: FrozenMap) -> str:
+    if row["sensitive"]:
+        return "(sensitive)"
+    return "" if row["value"] is None else row["value"]
+
+
+def _error(error: FrozenMap) -> str:
+    advice = f" {error['advice']}." if error["advice"] else ""
+    return f"{error['message']} ({error['code']}).{advice}"
+
+
+def _acls(document: FrozenMap) -> Page:
+    rows = document["acls"]
+    if rows:
+        yield _grid(rows, _ACL)
+    yield f"{count(len(rows), 'ACL')}."
+
+
+_ACL: tuple[Column, ...] = (
+    ("Principal", _field("acl_principal")),
+    ("Host", _field("acl_host")),
+    ("Permission", _field("acl_permission_type")),
+    ("Operation", _field("acl_operation")),
+    ("Resource", _field("resource_type")),
+    ("Pattern", _field("resource_pattern_type_filter")),
+    ("Name", _field("resource_name")),
+)
+
+
+def _quotas(document: FrozenMap) -> Page:
+    rows = [
+        FrozenMap(entity=entity_text(quota["entity"]), key=key, value=value, source=quota["source"])
+        for quota in document["quotas"]
+        for key, value in sorted(quota["config"].items())
+    ]
+    if rows:
+        yield _grid(rows, _QUOTA)
+    yield f"{count(len(document['quotas']), 'quota')}."
+
+
+_QUOTA: tuple[Column, ...] = (
+    ("Entity", _field("entity")),
+    ("Name", _field("key")),
+    ("  Value", lambda row: f"= {cell(row['value'])}"),
+    ("Source", _field("source")),
+)
+
+
+def _users(document: FrozenMap) -> Page:
+    rows = [
+        held.with_items({"name": u["name"]}) for u in document["users"] for held in u["credentials"]
+    ]
+    if rows:
+        yield _grid(rows, _USER)
+    yield f"{count(len(document['users']), 'user')} with SCRAM credentials."
+
+
+_USER: tuple[Column, ...] = (
+    ("User", _field("name")),
+    ("Mechanism", _field("mechanism")),
+    ("Iterations", _field("iterations")),
+)
+
+
+def _brokers(document: FrozenMap) -> Page:
+    yield _grid(document["brokers"], _BROKER)
+    yield f"{count(len(document['brokers']), 'broker')}."
+
+
+_BROKER: tuple[Column, ...] = (
+    ("Broker", _field("id")),
+    ("Host", _field("host")),
+    ("Port", _field("port")),
+    ("Rack", _field("rack")),
+    ("Kafka", _field("release")),
+    ("Fenced", _field("fenced")),
+    ("Controller", _field("controller")),
+)
+
+
+def _cluster(document: FrozenMap) -> Page:
+    cluster, authorizer = document["cluster"], document["cluster"]["authorizer"]
+    rows = (
+        ("Cluster id", cell(cluster["id"])),
+        ("Controller", cell(cluster["controller_id"])),
+        ("Brokers", cell(cluster["brokers"])),
+        ("metadata.version", cell(cluster["metadata_version"])),
+        *((name, cell(level)) for name, level in _features(cluster)),
+        ("We are", cell(cluster["principal"])),
+        ("Our rights on it", cell(cluster["rights"])),
+        ("Authorizer", cell(authorizer["class"])),
+        ("Super users", _known(authorizer["super_users"])),
+        ("Open without ACLs", _known(authorizer["allow_if_no_acl"])),
+    )
+    yield Grid(rows)
+
+
+def _features(cluster: FrozenMap) -> list[tuple[str, int]]:
+    return [
+        (n, level) for n, level in sorted(cluster["features"].items()) if n != "metadata.version"
+    ]
+
+
+def _known(value: Any) -> str:
+    return "unknown: brokers do not tell it, a provider block may" if value is None else cell(value)
+
+
+_KINDS: Mapping[str, Callable[[FrozenMap], Page]] = {
+    "topics": _topics,
+    "configs": _configs,
+    "acls": _acls,
+    "quotas": _quotas,
+    "users": _users,
+    "brokers": _brokers,
+    "cluster": _cluster,
+}
