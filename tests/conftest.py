@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling
 
 from kafkaform import sandbox
@@ -25,7 +24,7 @@ from kafkaform.cli.commands.sandbox import probe
 from kafkaform.core.errors import Locked
 
 from .conformance.summary import pytest_terminal_summary  # noqa: F401  # pytest finds it here
-from .kit import extras, guard, needs
+from .kit import extras, guard, needs, quick
 from .kit.fleet.session import spark  # noqa: F401  # pytest finds it here
 from .kit.kafka.clusters import HELD
 from .kit.kafka.logins import Login, new_login
@@ -34,13 +33,6 @@ from .kit.needs import own_brokers, own_spark  # noqa: F401  # pytest finds them
 WAIT_SECONDS = 120.0
 SPARK_SECONDS = 900
 """Of a test with Spark: its first session waits for jars and for a Java process."""
-
-# How long an example takes says more about the machine than about the code; and a run says the
-# same as the one before, unless somebody sets out to find more (KAFKAFORM_RANDOM=1).
-settings.register_profile(
-    "kafkaform", deadline=None, derandomize="KAFKAFORM_RANDOM" not in os.environ
-)
-settings.load_profile("kafkaform")
 
 
 @dataclass(frozen=True)
@@ -162,15 +154,20 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    quick.add_options(parser)
     parser.addoption("--shuffle", metavar="SEED", help="run the tests in this random order")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long files first; else as they were found, or in the random order that is asked for."""
+    """Markers, and the part that is asked for; long files first, or a random order."""
+    strict = pytest.mark.filterwarnings("error", *config.getini("filterwarnings"))
     for item in items:
         needs.mark(item)
+        if needs.is_pure(item):
+            item.add_marker(strict)
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.timeout(SPARK_SECONDS))
+    quick.select(config, items)
     if seed := config.getoption("--shuffle"):
         random.Random(seed).shuffle(items)
         return
@@ -188,8 +185,10 @@ def pytest_configure(config: pytest.Config) -> None:
     they are ignored, and would hand it on to the commands under test."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    config.pluginmanager.register(guard)
-    config.pluginmanager.register(extras)
+    if config.getoption("--quick"):
+        quick.take_few_examples()
+    for plugin in (guard, extras):
+        config.pluginmanager.register(plugin)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -16,7 +16,7 @@ from ..conftest import Broker
 from ..kit.kafka.logins import admin_login, open_client
 
 ROOT = Path(__file__).resolve().parents[2]
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 60.0
 
 DIFFERENT = (
     (r"^Cluster kafka: .*", "Cluster kafka: …"),

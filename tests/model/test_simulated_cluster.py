@@ -27,6 +27,7 @@ from kafkaform_kafka.memory import (
 )
 
 from ..kit.kafka.topic_systems import SimulatedSystem
+from ..kit.quick import examples
 
 NAMES = st.sampled_from(["a", "b", "a.b", "a_b", "c"])
 CONFIGS = st.dictionaries(
@@ -168,7 +169,7 @@ def _holds(step: Step, living: Mapping[str, Topic]) -> bool:
 
 
 Cluster.TestCase.settings = settings(
-    max_examples=60,
+    max_examples=examples(60),
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from ..kit.quick import examples
 from . import replay
 from .machine import RULES, START, Machine, Step, numbered
 from .mutants import mutated
@@ -62,7 +63,7 @@ class Engine(RuleBasedStateMachine):
 
 EXAMPLES = int(os.environ.get("KAFKAFORM_MODEL_EXAMPLES", "0"))
 Engine.TestCase.settings = settings(
-    max_examples=EXAMPLES or 40,
+    max_examples=EXAMPLES or examples(40),
     stateful_step_count=25,
     deadline=None,
     derandomize=not EXAMPLES,

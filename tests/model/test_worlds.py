@@ -33,10 +33,11 @@ from kafkaform_kafka.memory import (
     throttled,
 )
 
+from ..kit.quick import examples
 from ..kit.simulated import engine
 from .worlds import KAFKA, MAKERS, OPTIONS, Outsider, Writer, play
 
-EXAMPLES = int(os.environ.get("KAFKAFORM_WORLDS", "60"))
+EXAMPLES = int(os.environ.get("KAFKAFORM_WORLDS", examples(60)))
 
 
 @dataclass(frozen=True)

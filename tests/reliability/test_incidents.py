@@ -320,7 +320,7 @@ def test_a_cancelled_pipeline_leaves_no_lock(tmp_path: Path) -> None:
         backend = LocalBackend(tmp_path / STATE)
         assert backend.holder() is not None
         process.kill()
-        process.wait(20)
+        process.wait(60)
     with backend.lock(INFO, 0, SystemClock()) as lease:
         lease.ensure(1)
 

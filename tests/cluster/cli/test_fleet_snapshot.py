@@ -308,12 +308,14 @@ def test_a_cluster_that_is_not_there(fleet: Fleet, monkeypatch: pytest.MonkeyPat
         fleet.cluster("sound")
         failed = dict.fromkeys(("deaf", "closed", "unset", "refused"), "failed")
         statuses = {**failed, "sound": "read"}
-        taken = eventually(
-            fleet.take, lambda taken: {one.name: one.status for one in taken.clusters} == statuses
-        )
-    found = {one.name: one for one in taken.clusters}
+
+        def settled(taken: Summary) -> bool:
+            found = {one.name: one for one in taken.clusters}
+            right = {name: one.status for name, one in found.items()} == statuses
+            return right and found["sound"].seconds < found["deaf"].seconds < 25
+
+        taken = eventually(fleet.take, settled)
     assert taken.exit_code == 5
-    assert found["sound"].seconds < found["deaf"].seconds < 25
     for name, words in (("closed", "127.0.0.1:1"), ("unset", "NOT_SET"), ("refused", "login")):
         meta = fleet.meta("live", name, taken.snapshot)
         assert words in meta["error"] or name == "refused", meta

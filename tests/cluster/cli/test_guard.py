@@ -36,7 +36,7 @@ provider "kafka" {{
 KNOWN = 'authorizer {\n  super_users = ["User:admin"]\n  allow_if_no_acl = false\n}'
 OPEN = 'authorizer {\n  super_users = ["User:admin"]\n  allow_if_no_acl = true\n}'
 WRONG = 'authorizer {\n  super_users = ["User:nobody"]\n  allow_if_no_acl = false\n}'
-SECONDS = 10.0
+SECONDS = 60.0
 
 
 class Acls:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from kafkaform.workflow.signals import FINISHING
+
 from ...kit.commands.folder import Folder
 from ...kit.commands.terminal import Terminal
 
@@ -180,7 +182,7 @@ def test_output_into_head(folder: Folder) -> None:
         process.stdout.close()
         assert process.stderr is not None
         errors = process.stderr.read()
-        process.wait(30)
+        process.wait(120)
     assert "Traceback" not in errors
     assert "BrokenPipe" not in errors
 
@@ -213,11 +215,22 @@ def _held(folder: Folder) -> subprocess.Popen[str]:
 
 
 def _until_there(path: Path, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not path.exists():
         assert process.poll() is None, process.communicate()[0]
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def _until_said(process: subprocess.Popen[str], line: str) -> str:
+    """What it prints up to this line."""
+    said = ""
+    assert process.stdout is not None
+    while line not in said:
+        read = process.stdout.readline()
+        assert read, said
+        said += read
+    return said
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -227,10 +240,10 @@ def test_a_signal_finishes_the_batch_in_flight(
     """What was sent is recorded, nothing more is sent, and the next run does the rest."""
     process = _held(under_way)
     process.send_signal(number)
-    time.sleep(0.1)
+    begun = _until_said(process, FINISHING)
     assert process.poll() is None
     (under_way.path / "go").touch()
-    said = process.communicate(timeout=30)[0]
+    said = begun + process.communicate(timeout=120)[0]
     assert process.returncode == code, said
     assert "Traceback" not in said
     assert "applied  + kafka_topic.b" in said
@@ -248,9 +261,9 @@ def test_a_second_signal_does_not_wait(under_way: Folder) -> None:
     """The outcome that was not awaited is unknown, is said to be, and is found by the next run."""
     process = _held(under_way)
     process.send_signal(signal.SIGINT)
-    time.sleep(0.1)
+    begun = _until_said(process, FINISHING)
     process.send_signal(signal.SIGINT)
-    said = process.communicate(timeout=30)[0]
+    said = begun + process.communicate(timeout=120)[0]
     assert process.returncode == 130, said
     assert "Traceback" not in said
     assert "unknown  + kafka_topic.b" in said
@@ -266,7 +279,7 @@ def test_a_killed_run(under_way: Folder) -> None:
     """Even SIGKILL leaves a lock that is free and an intent that the next run closes."""
     process = _held(under_way)
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert "unresolved from run" in under_way.done("plan").out
     again = under_way.done("apply", "-auto-approve")
     assert "Recovered kafka_topic.b: applied." in again.text
@@ -282,7 +295,7 @@ def test_a_killed_first_run(folder: Folder) -> None:
     folder.done("plan", "-out=first.kfplan")
     process = _held(folder)
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     again = folder.done("apply", "first.kfplan")
     assert "Recovered kafka_topic.b: applied." in again.text
     assert folder.done("state", "list").out == "kafka_topic.b\n"

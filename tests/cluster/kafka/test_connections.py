@@ -73,7 +73,8 @@ def refusal(settings: Settings) -> str:
     started = time.monotonic()
     with pytest.raises(ConnectError) as caught:
         open_session(settings)
-    assert time.monotonic() - started < 10
+    # Ten seconds where nothing else runs; the clients' own limits would be thirty and more.
+    assert time.monotonic() - started < 25
     error = caught.value
     assert "\n" not in error.message and error.advice
     for secret in (settings.password, settings.key):
@@ -159,7 +160,7 @@ def greeting(text: bytes) -> Iterator[str]:
         thread.start()
         yield f"127.0.0.1:{server.getsockname()[1]}"
         ended.set()
-        thread.join(5)
+        thread.join(60)
 
 
 def _is_none(found: object) -> bool:

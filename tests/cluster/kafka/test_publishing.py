@@ -32,7 +32,7 @@ from kafkaform_kafka.connection.publishing import Entry, Published, publish
 from ...kit.kafka.logins import Login, admin_login
 from ...kit.kafka.sessions import eventually, grant, login
 
-SECONDS = 20.0
+SECONDS = 60.0
 LINEAGE, OTHER = "lineage-1", "lineage-2"
 
 

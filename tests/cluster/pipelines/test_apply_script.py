@@ -12,7 +12,7 @@ import pytest
 
 from .forge import EXAMPLE
 
-SECONDS = 30
+SECONDS = 120
 STAND_IN = """\
 #!/usr/bin/env bash
 cd "$(dirname "$0")"

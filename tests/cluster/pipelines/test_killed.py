@@ -18,7 +18,7 @@ from .conftest import TIMEOUT, World
 from .jobs import Ended, Runner, wiped
 from .test_github import applied, planned
 
-SECONDS = 20
+SECONDS = 60
 MORE = {"KAFKAFORM_KAFKA_OPERATION_TIMEOUT": TIMEOUT}
 
 

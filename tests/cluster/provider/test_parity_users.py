@@ -3,9 +3,10 @@ same afterwards."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from functools import partial
+from operator import eq
 from uuid import uuid4
 
 import pytest
@@ -23,14 +24,12 @@ from kafkaform_kafka.memory import MemoryProvider, SimulatedCluster
 from ...conftest import Broker
 from ...kit.kafka.changes import FACTS
 from ...kit.kafka.logins import Login
-from ...kit.kafka.sessions import connect
+from ...kit.kafka.sessions import connect, eventually
 from ...unit.kafka.kinds import test_quotas as quota
 from ...unit.kafka.kinds import test_scram as login
 
 SHA_256, SHA_512 = scram.MECHANISMS
 SECRETS = {str(login.SECRET): Secret("parity")}
-SEEN_SECONDS = 0.3
-"""For which a broker may be behind before it is read."""
 
 Script = Sequence[Sequence[Step]]
 
@@ -94,19 +93,24 @@ def real(broker: Broker) -> Iterator[Session]:
     session.close()
 
 
-def play(session: Session, script: Script, *, wait: float) -> list[object]:
-    """What every request is answered, and what is there after it."""
+def play(session: Session, script: Script, expected: Sequence[object] = ()) -> list[object]:
+    """What every request is answered, and what is there after it: a cluster of which this much is
+    expected is read until it shows that."""
     said: list[object] = []
     for number, batch in enumerate(script):
         request: Request = batch[0].request
         named = [replace(step, id=f"{n}") for n, step in enumerate(batch)]
         outcomes = session.apply(Batch(f"{number}", "kafka", request, tuple(named)), SECRETS)
         said.append([(o.status, o.fault.code if o.fault else "") for o in outcomes])
-        time.sleep(wait)
-        ids = sorted({step.identity for step in batch})
-        readings = session.read(ids)
-        said.append([shown(readings[identity]) for identity in ids])
+        read = partial(read_all, session, sorted({step.identity for step in batch}))
+        wanted = partial(eq, expected[len(said)]) if expected else bool
+        said.append(eventually(read, wanted))
     return said
+
+
+def read_all(session: Session, ids: Sequence[Identity]) -> list[object]:
+    readings = session.read(ids)
+    return [shown(readings[identity]) for identity in ids]
 
 
 def shown(reading: Reading) -> object:
@@ -118,8 +122,8 @@ def test_the_simulated_cluster_answers_like_a_real_one(what: str, real: Session)
     """The same outcomes and error codes, request by request, and the same objects after each."""
     script = SCRIPTS[what](f"parity-{uuid4().hex[:8]}")
     simulated = MemoryProvider(SimulatedCluster()).open("kafka", EMPTY, {})
-    expected = play(real, script, wait=SEEN_SECONDS)
-    assert play(simulated, script, wait=0) == expected
+    expected = play(simulated, script)
+    assert play(real, script, expected) == expected
     codes = {code for row in expected[::2] for _, code in row}  # type: ignore[attr-defined]
     assert len(codes) > 1, "no request was refused"
 
@@ -132,7 +136,7 @@ def test_without_rights_both_refuse_alike(what: str, broker: Broker, stranger: L
     cluster.grant("nobody")
     simulated = MemoryProvider(cluster, "nobody").open("kafka", EMPTY, {})
     ci = connect(broker, stranger)
-    answers = [play(session, script, wait=0) for session in (simulated, ci)]
+    answers = [play(session, script) for session in (simulated, ci)]
     dry = [
         [
             (v.evidence, v.fault.code if v.fault else "")

@@ -93,7 +93,7 @@ def read(session: KafkaSession, name: str, kind: str = "kafka_topic", **more: An
     return session.read([identity], **more)[identity]
 
 
-def eventually(question: Callable[[], T], wanted: Callable[[T], bool], patience: float = 20) -> T:
+def eventually(question: Callable[[], T], wanted: Callable[[T], bool], patience: float = 60) -> T:
     """The first answer that is as wanted: a read can miss an acknowledged write for seconds."""
     deadline = time.monotonic() + patience
     while not wanted(answer := question()):

@@ -30,7 +30,7 @@ def endpoint() -> Iterator[str]:
     yield process.stdout.readline().strip()
     process.stdin.close()
     process.stdout.close()
-    process.wait(20)
+    process.wait(60)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import pytest
 from .edited import CONFIGURATION
 
 SECONDS = 100
+pytestmark = pytest.mark.slow("starts processes for each command and each output")
 CLOSED, FULL, LEFT = ">&-", ">/dev/full", "reader left"
 SHELL = {
     "out closed": ">&-",

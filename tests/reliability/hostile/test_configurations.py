@@ -63,6 +63,7 @@ def validated(arena: Arena, folder: Path) -> list[dict[str, Any]]:
     return list(found["diagnostics"])
 
 
+@pytest.mark.slow("evaluates each folder up to the limits")
 @pytest.mark.parametrize("name", ATTACKS)
 def test_attacks(name: str, arena: Arena, tmp_path: Path) -> None:
     """Whatever a folder wants, it is refused with the line that wants it, or it is understood."""
@@ -78,6 +79,7 @@ def test_attacks(name: str, arena: Arena, tmp_path: Path) -> None:
     assert all("range" in item for item in errors if words in item["summary"])
 
 
+@pytest.mark.slow("reads ten thousand blocks in each folder")
 @pytest.mark.parametrize("name", FLOODS)
 def test_floods(name: str, arena: Arena, tmp_path: Path) -> None:
     """Of thousands of faults the first ones are shown, and how many more there are."""

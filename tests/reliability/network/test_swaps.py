@@ -17,7 +17,10 @@ from ..crash import scenes
 from . import swaps
 from .swaps import WRITES
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [
+    pytest.mark.timeout(600),
+    pytest.mark.slow("plays an apply again for every request that it sends"),
+]
 SPARSE = 5
 """Of so many points one is tried; each fate comes, because there are not so many."""
 

@@ -16,6 +16,8 @@ from kafkaform.cli.command_tree import commands, run_typed
 from kafkaform.cli.quick import QUICK, find_quick_command
 from kafkaform.cli.terminal.console import Console
 
+from ...kit.quick import examples
+
 HELP = {"-h", "--help"}
 
 
@@ -65,7 +67,7 @@ def lines(draw: st.DrawFn) -> tuple[str, list[str]]:
 _FORMS = ("--{}", "-{}", "--{}=a=1", "-{}=b", "--{}|c=1", "-{}|-x", "d", "-", "--", "-q", "--{}=")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(lines())
 def test_both_ways_mean_the_same(line: tuple[str, list[str]]) -> None:
     """What the quick way understands, typer understands with the same arguments."""

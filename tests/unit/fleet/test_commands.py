@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kafkaform.cli.app import run
 from kafkaform.cli.command_tree import commands
 from kafkaform.core.errors import Blocked
 from kafkaform.core.folder import Folder
@@ -30,11 +30,10 @@ NOW = "2026-01-02T00:00:00+00:00"
 MADE = Manifest("b1", {"drift": Written(3, 7, 0.25)}, NOW, NOW, NOW, "f", "1", {"capacity": ALL})
 
 
-def fleet(*words: object, **env: str) -> subprocess.CompletedProcess[str]:
+def fleet(*words: object) -> subprocess.CompletedProcess[str]:
     """One command line, in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "kafkaform", "fleet", *map(str, words)],
-        env={**os.environ, **env},
         capture_output=True,
         text=True,
         check=False,
@@ -61,18 +60,23 @@ def fleet(*words: object, **env: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_what_cannot_be_is_refused_at_once(
-    words: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    words: tuple[str, ...],
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Without Spark, in one sentence, with what to do."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KAFKAFORM_FLEET_ROOT", "")
     root = tmp_path / "fleet"
     if "drfit" in words:
         Landing(root / "landing").register(0)
-    where = () if "nobody" in told else ("--root", root)
-    done = fleet(*words, *where, KAFKAFORM_FLEET_ROOT="")
-    assert done.returncode == 1, done.stderr
-    assert told in " ".join(done.stderr.replace("│", " ").split())
-    assert "Traceback" not in done.stderr
+    where = () if "nobody" in told else ("--root", str(root))
+    code, said = run(("fleet", *words, *where)), capsys.readouterr().err
+    assert code == 1, said
+    assert told in " ".join(said.replace("│", " ").split())
+    assert "Traceback" not in said
 
 
 def test_two_runs_cannot_write_one_root(tmp_path: Path) -> None:
@@ -168,6 +172,7 @@ def test_every_command_and_variable_is_in_the_reference() -> None:
 
 def test_the_doctor_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of each thing that is missing; what is there is told with its version."""
+    monkeypatch.setenv("JAVA_HOME", str(java_home(tmp_path, "")))
     place = Place("local[2]", tmp_path, jars=(str(tmp_path / "delta.jar"),))
     found = {c.name: c for c in doctor.checks(place, Folder(tmp_path), tmp_path)}
     assert (found["jars"].good, found["jars"].advice) == (False, "Correct --jars.")
@@ -188,12 +193,7 @@ def test_the_doctor_looks_at_what_spark_will_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A Java that cannot run is none, one of two jars is none, and Spark's own folders count."""
-    home = tmp_path / "java"
-    (home / "bin").mkdir(parents=True)
-    (home / "release").write_text('JAVA_VERSION="21.0.1"\nMODULES="jdk.incubator.vector"\n')
-    program = home / "bin" / "java"
-    program.write_text("#!/bin/sh\necho no such processor >&2\nexit 1\n")
-    program.chmod(0o755)
+    home = java_home(tmp_path, "echo no such processor >&2\nexit 1\n")
     jars = tmp_path / "jars"
     jars.mkdir(parents=True)
     _, name, number = session.packages().split(":")
@@ -206,7 +206,7 @@ def test_the_doctor_looks_at_what_spark_will_use(
     assert found["jars"].good is None
     assert found["temporary files"].told.endswith(f"free in {tmp_path}")
     (jars / f"delta-storage-{number}.jar").touch()
-    program.write_text("#!/bin/sh\n")
+    (home / "bin" / "java").write_text("#!/bin/sh\n")
     found = by_name(Place("local[2]", tmp_path))
     assert (found["java"].good, found["jars"].good) == (True, True)
     found = by_name(Place("local[2]", tmp_path, ivy=tmp_path / "none.xml"))
@@ -217,6 +217,17 @@ def test_the_doctor_looks_at_what_spark_will_use(
     assert "hadoop" not in by_name(Place("local[2]", tmp_path))
     served = by_name(Place("sc://host", tmp_path))
     assert {name for name, check in served.items() if check.good is None} == {"java", "jars"}
+
+
+def java_home(folder: Path, script: str) -> Path:
+    """A Java 21 that does what this script does."""
+    home = folder / "java"
+    (home / "bin").mkdir(parents=True)
+    (home / "release").write_text('JAVA_VERSION="21.0.1"\nMODULES="jdk.incubator.vector"\n')
+    program = home / "bin" / "java"
+    program.write_text(f"#!/bin/sh\n{script}")
+    program.chmod(0o755)
+    return home
 
 
 def by_name(place: Place) -> dict[str, doctor.Check]:

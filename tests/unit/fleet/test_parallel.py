@@ -12,7 +12,7 @@ import pytest
 from kafkaform.fleet.build.parallel import WIDTH, together
 from kafkaform.fleet.tables.dataset import Dataset
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def dataset(table: str, *inputs: str) -> Dataset:

@@ -398,6 +398,7 @@ def test_status_of_a_whole_fleet(tmp_path: Path) -> None:
     assert history.status(str(tmp_path)).complete is None
 
 
+@pytest.mark.slow("waits until a query has computed for two seconds")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("sql", [CROSS, RECURSIVE], ids=["cross join", "recursive"])
 def test_a_signal_ends_a_query(root: Path, sql: str, number: int) -> None:

@@ -10,13 +10,15 @@ from kafkaform.core.redaction import clean, watching
 from kafkaform.core.secret import Secret
 from kafkaform.inventory.parallel import each
 
+PATIENCE = 60.0
+
 
 def test_answers_in_order() -> None:
     """Whichever is done first."""
     gate = Barrier(3)
 
     def work(number: int) -> int:
-        gate.wait(5)
+        gate.wait(PATIENCE)
         return number * 2
 
     assert each(work, range(3), 3) == (0, 2, 4)
@@ -29,7 +31,7 @@ def test_a_slow_one_holds_up_nobody() -> None:
 
     def work(number: int) -> None:
         if number == 0:
-            assert last.wait(5)
+            assert last.wait(PATIENCE)
         done.append(number)
         if len(done) == 9:
             last.set()

@@ -15,6 +15,7 @@ from kafkaform.language.declare.blocks import SHAPES
 from kafkaform.language.declare.json_forms import FORMS, TOP
 from kafkaform.language.desired import Inputs, build, load
 
+from ...kit.quick import examples
 from .example import SCHEMAS, faults, plain
 
 
@@ -362,7 +363,7 @@ _VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.dictionaries(st.sampled_from([*TOP, "//"]), _VALUES, max_size=4))
 def test_any_structure_is_answered(value: object) -> None:
     """Whatever stands where, the answer is what is desired or what is wrong, with places."""

@@ -22,6 +22,7 @@ from kafkaform.render.jsonplan import to_json
 from kafkaform.render.markdown import LIMIT, markdown
 from kafkaform.render.report import apply_report, apply_summary
 
+from ...kit.quick import examples
 from .hostile import HOSTILE, diagnostic, hostile
 
 OWN_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -68,7 +69,7 @@ def test_colours_are_only_our_own(text: str) -> None:
 
 
 @given(ANY)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_text_is_harmless_on_terminals(text: str) -> None:
     """The same for texts that nobody thought of."""
     for shown in texts(text):
@@ -105,7 +106,7 @@ def test_a_comment_has_the_same_structure_whatever_the_names(text: str) -> None:
 
 
 @given(ANY)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_text_stays_text_in_a_comment(text: str) -> None:
     """The same for texts that nobody thought of."""
     assert_only_text(text)

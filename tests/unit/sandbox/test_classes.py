@@ -111,8 +111,13 @@ def formatted_without() -> tuple[str, ...]:
         return options
 
 
-def test_a_jar_of_the_users_is_never_kept(home: Path, jar: Path) -> None:
+def test_a_jar_of_the_users_is_never_kept(
+    java: Path, jar: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Their next build of it would make everything that was kept useless."""
+    monkeypatch.setattr(lifecycle.java, "find", lambda: java)
+    monkeypatch.setattr(lifecycle.jars, "class_path", lambda *_: (jar,))
+    assert lifecycle._runtime(Options("own"), silent).classes is not None
     assert lifecycle._runtime(Options("own", classpath=(jar,)), silent).classes is None
 
 

@@ -196,11 +196,11 @@ def test_waiting_for_the_lock(opened: Open) -> None:
     def hold() -> None:
         with opened().lock(INFO, 0, CLOCK):
             held.set()
-            end.wait(20)
+            end.wait(60)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    assert held.wait(20)
+    assert held.wait(60)
     threading.Timer(0.2, end.set).start()
     with opened().lock(OTHER, 20, CLOCK):
         assert end.is_set()

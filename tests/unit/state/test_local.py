@@ -257,9 +257,9 @@ def test_waiting_for_the_lock(backend: LocalBackend) -> None:
     process = spawn(code, backend.path)
     assert process.stdout is not None
     process.stdout.readline()
-    with backend.lock(INFO, 20, CLOCK):
+    with backend.lock(INFO, 60, CLOCK):
         pass
-    process.communicate(timeout=20)
+    process.communicate(timeout=60)
 
 
 def test_lock_is_freed_after_a_fault(backend: LocalBackend) -> None:

@@ -11,6 +11,8 @@ from kafkaform.syntax.parse import parse
 from kafkaform.syntax.scan import scan
 from kafkaform.syntax.source import Source
 
+from ...kit.quick import examples
+
 PAIRS = {
     "": "",
     "a=1": "a = 1",
@@ -56,7 +58,7 @@ _PIECES = st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(_PIECES, max_size=25).map("".join))
 def test_idempotent_and_harmless(text: str) -> None:
     """Formatting twice is formatting once, and errors and values stay the same."""
@@ -108,7 +110,7 @@ def _kept(text: str) -> list[str]:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(_documents(), st.sampled_from(["\n", "\r\n"]), st.sampled_from(["\n", "\n#  last"]))
 def test_nothing_is_lost(document: str, newline: str, last: str) -> None:
     """Comments and literal text survive to the letter, and so do the number and the kind of line

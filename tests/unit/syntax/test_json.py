@@ -17,6 +17,7 @@ from kafkaform.syntax.faults import SyntaxFault
 from kafkaform.syntax.json import Array, Atom, Json, Record, Text, parse_json
 from kafkaform.syntax.jsonvalues import Mode, expression
 
+from ...kit.quick import examples
 from .shape import shape
 
 K = 1024
@@ -57,7 +58,7 @@ _ANY = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(_ANY, st.booleans(), st.sampled_from([None, 1]))
 def test_what_json_writes_is_read(value: object, ascii_only: bool, indent: int | None) -> None:
     """Whatever another program writes as JSON has the same value here."""
@@ -215,9 +216,9 @@ BOMBS = {
 def test_bomb_is_refused(name: str) -> None:
     """A hostile text ends with its diagnostic in seconds."""
     text, words = BOMBS[name]
-    started = time.monotonic()
+    started = time.process_time()
     faults = _faults(text)
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
     assert words in faults[0].summary
     assert faults[0].range is not None
     assert len(faults) <= limits.DIAGNOSTICS
@@ -244,14 +245,14 @@ def test_damaged_text_never_raises(seed: int) -> None:
     assert all(item.range and 1 <= item.range.line <= lines for item in _faults(text))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text() | st.text('{}[]",:\\u0d8 \n1e-+.truefalsn${%', max_size=40), st.sampled_from(Mode))
 def test_any_text_is_answered(text: str, mode: Mode) -> None:
     """No text and no reading of it raises anything else than its faults."""
     _faults(text, mode)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.binary())
 def test_any_bytes_are_answered(data: bytes) -> None:
     """Bytes that are no text are refused."""

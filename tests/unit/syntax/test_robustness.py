@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from kafkaform.syntax.parse import parse, parse_expression, parse_template
 
+from ...kit.quick import examples
+
 SEED_TEXT = """\
 resource "kafka_topic" "orders" {
   name       = "${var.prefix}-orders %{ if x ~} y %{ else }z%{ endif }"
@@ -57,7 +59,7 @@ def test_damaged_text_never_raises(seed: int) -> None:
     assert all(item.range and 1 <= item.range.line <= lines for item in diagnostics)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.text() | st.text('a1"${}%~[]()=.,*:?!-+ \n\\<E', max_size=40))
 def test_any_text_is_answered(text: str) -> None:
     """Files, expressions and templates: either a node or at least one error."""
@@ -68,7 +70,7 @@ def test_any_text_is_answered(text: str) -> None:
         assert (node is None) == bool(faults)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.binary())
 def test_any_bytes_are_answered(data: bytes) -> None:
     """Bytes that are no text are refused, not crashed upon."""

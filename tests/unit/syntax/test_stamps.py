@@ -15,6 +15,8 @@ from kafkaform.syntax.nodes import Block, File, Node
 from kafkaform.syntax.parse import parse
 from kafkaform.syntax.stamps import Stamped, Stamper
 
+from ...kit.quick import examples
+
 
 def plainly(text: str) -> tuple[File, Diagnostics]:
     """The text parsed without passing over anything."""
@@ -148,7 +150,7 @@ def generated(draw: st.DrawFn) -> str:
     return draw(st.sampled_from(("", "\n", "# c\n"))).join(blocks)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(generated())
 def test_any_text_is_read_as_if_nothing_were_passed_over(text: str) -> None:
     """Trees, places and faults are equal, whatever stands in the blocks."""

@@ -16,6 +16,8 @@ from kafkaform.syntax.format import format
 from kafkaform.syntax.parse import parse, parse_expression
 from kafkaform.syntax.write import Code, NewBlock, quote, write, write_value
 
+from ...kit.quick import examples
+
 
 def constant(node: nodes.Expression) -> Any:
     match node:
@@ -42,7 +44,7 @@ _VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(_VALUES)
 def test_round_trip(plain: Any) -> None:
     """Any value, written and parsed, is the same value; no text becomes a template."""
@@ -52,7 +54,7 @@ def test_round_trip(plain: Any) -> None:
     assert constant(node) == value
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(_TEXTS, _VALUES)
 def test_written_blocks_are_in_the_standard_layout(label: str, plain: Any) -> None:
     """What is written needs no `fmt`, and its labels read back."""

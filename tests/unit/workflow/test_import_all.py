@@ -25,6 +25,7 @@ from kafkaform_kafka.memory import refused
 from kafkaform_kafka.provider import TYPES
 
 from ...kit.commands.stocks import GENERATED, PROVIDER, Desk, desk
+from ...kit.quick import examples
 from ...test_cases import cluster_of
 
 CONFIGS = {
@@ -138,7 +139,7 @@ def live(where: Desk) -> dict[str, Any]:
 
 
 @given(topics=worlds())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_written_is_the_world(topics: dict[str, dict[str, Any]]) -> None:
     """For any cluster: the file declares exactly its topics, the plan only imports them, and
     after the apply no plan has anything to do."""
@@ -161,7 +162,7 @@ def test_what_is_written_is_the_world(topics: dict[str, dict[str, Any]]) -> None
 
 
 @given(blocks=objects())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_kind_is_written(blocks: list[NewBlock]) -> None:
     """ACLs, quotas, users and configs that one folder made are declared by the other's file; its
     plan only imports them, and then there is nothing to do."""

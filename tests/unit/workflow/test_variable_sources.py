@@ -61,7 +61,7 @@ def test_values_from_a_pipe(here: Here) -> None:
         writer = threading.Thread(target=pipe.write_bytes, args=(text,))
         writer.start()
         assert _x(here, f"--var-file={pipe}") == expected
-        writer.join(5)
+        writer.join(60)
         assert not writer.is_alive()
 
 

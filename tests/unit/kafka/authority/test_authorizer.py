@@ -25,6 +25,8 @@ from kafkaform_kafka.authority.authorizer import (
 from kafkaform_kafka.inspect.access_explanation import Wanted, explain
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
+from ....kit.quick import examples
+
 TEXT = st.sampled_from(("a", "ab", "abc", "b", "*", "*x", ""))
 NAMES = st.sampled_from(("a", "ab", "abc", "abd", "b", "*", "*x"))
 WHO = ("User:u", "User:v", "User:*", "Group:g")
@@ -209,7 +211,7 @@ writing = st.lists(writes, max_size=5).map(lambda found: [*found, closed])
 somebody = st.sampled_from(("User:u", "User:v"))
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=examples(1_000))
 @given(writing, somebody, st.sampled_from(HOSTS), st.booleans())
 def test_who_may_write_to_any_topic_is_who_brokers_let_in(
     found: list[Acl], who: str, host: str, rule: bool
@@ -222,7 +224,7 @@ def test_who_may_write_to_any_topic_is_who_brokers_let_in(
     assert decision.on_topic or rule or decision.verdict is Verdict.DENIED
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=examples(1_000))
 @given(writing, somebody, st.booleans())
 def test_an_unknown_host_or_rule_lets_in_only_whom_each_would(
     found: list[Acl], who: str, rule_known: bool

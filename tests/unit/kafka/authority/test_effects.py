@@ -20,6 +20,8 @@ from kafkaform_kafka.authority.authorizer import (
 from kafkaform_kafka.authority.effects import Both, Effect, both, effect
 from kafkaform_kafka.kinds.acl.resource_type import Acl
 
+from ....kit.quick import examples
+
 NAMES = ("a", "ab", "abc", "b")
 ASKED = (*NAMES, "ax", "abx", "abcx", "bx", "x", "*", "*x")
 """Every name of a pattern, and one more in each pattern that no narrower one covers."""
@@ -88,7 +90,7 @@ def said(found: Effect) -> tuple[bool, bool]:
     return " gains " in text, " loses " in text
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(many, acls, many, many)
 def test_a_change_tells_of_every_gain_and_loss(
     live: list[Acl], changed: Acl, made: list[Acl], gone: list[Acl]
@@ -102,7 +104,7 @@ def test_a_change_tells_of_every_gain_and_loss(
     assert said(effect(changed, worlds, created=True)) == (bool(gain), bool(lose))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(many, acls, many)
 def test_a_deleted_acl_tells_of_every_gain_and_loss(
     live: list[Acl], changed: Acl, made: list[Acl]
@@ -130,7 +132,7 @@ writers = st.builds(
 few = st.lists(writers, max_size=3, unique=True)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(few, writers.filter(lambda acl: acl.resource_type == "Cluster"), few, st.booleans())
 def test_idempotent_producers_are_told_of(
     live: list[Acl], changed: Acl, made: list[Acl], created: bool

@@ -20,6 +20,8 @@ from kafkaform_kafka.kinds.topic.placement import (
     target,
 )
 
+from ....kit.quick import examples
+
 Case = tuple[Assignment, int, int, Racks]
 
 RACKS = {1: "a", 2: "b", 3: "c"}
@@ -58,7 +60,7 @@ def choices(row: Sequence[int], factor: int, racks: Racks) -> list[tuple[int, ..
     return [c for c in found if row[0] in c or row[0] not in pool] if must else found
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(cases())
 def test_every_partition_gets_the_wanted_number_of_different_live_brokers(case: Case) -> None:
     """New replicas are on live brokers only, and no broker has a partition twice."""
@@ -70,7 +72,7 @@ def test_every_partition_gets_the_wanted_number_of_different_live_brokers(case: 
         assert set(row) - {*(live[number] if number < len(live) else ())} <= set(racks)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(cases())
 def test_no_assignment_moves_less(case: Case) -> None:
     """Raising only adds and lowering only removes, which is the least there can be; a partition
@@ -88,7 +90,7 @@ def test_no_assignment_moves_less(case: Case) -> None:
     assert copied(live, there) == least
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(cases())
 def test_the_preferred_leader_stays_while_its_broker_lives(case: Case) -> None:
     """Nobody elects another leader because of a change of numbers."""
@@ -99,7 +101,7 @@ def test_the_preferred_leader_stays_while_its_broker_lives(case: Case) -> None:
             assert new[0] == old[0]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(cases())
 def test_no_choice_spreads_a_partition_better_over_racks(case: Case) -> None:
     """Against every set of replicas that moves as little, tried one by one."""
@@ -108,7 +110,7 @@ def test_no_choice_spreads_a_partition_better_over_racks(case: Case) -> None:
         assert spread(new, racks) == min(spread(c, racks) for c in choices(old, factor, racks))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(cases())
 def test_the_same_inputs_give_the_same_and_a_second_run_moves_nothing(case: Case) -> None:
     """Whatever order the brokers are listed in."""
@@ -119,7 +121,7 @@ def test_the_same_inputs_give_the_same_and_a_second_run_moves_nothing(case: Case
     assert target(there, factor, partitions, racks) == there
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     partitions=st.integers(1, 30),
     brokers=st.integers(1, 9),
@@ -136,7 +138,7 @@ def test_equal_brokers_get_equally_much(partitions: int, brokers: int, data: st.
     assert max(load[b] for b in racks) - min(load[b] for b in racks) <= 1
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(cases())
 def test_no_single_exchange_would_even_out_the_brokers(case: Case) -> None:
     """Of what was free to choose, nothing can be put on a broker with two replicas less without

@@ -29,6 +29,7 @@ from kafkaform_kafka.wire.fast_decoding import (
 from kafkaform_kafka.wire.topics import create_topics, delete_topics
 
 from ....kit.kafka.sessions import eventually
+from ....kit.quick import examples
 
 RESULT = DescribeConfigsResponse.DescribeConfigsResult
 ENTRY = RESULT.DescribeConfigsResourceResult
@@ -110,7 +111,7 @@ def said(answers: Mapping[str, Answer]) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(results, max_size=3), st.integers(0, 2**31 - 1))
 def test_any_answer_is_read_as_it_was_written(rows: list[Any], throttle: int) -> None:
     """Names, values, errors and lengths of every size, next to entries that are stepped over."""
