@@ -13,6 +13,9 @@ from .matrix import Cell, Left, few, run_cell
 from .paths import PATHS
 
 
+SPARK = ("fleet prepare", "fleet doctor")
+
+
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Template]:
     """See `Template`."""
@@ -43,8 +46,8 @@ def test_twenty_secrets_of_all_kinds() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    # It fetches the jars of Spark.
-    [pytest.param(x, marks=pytest.mark.spark) if x == "fleet prepare" else x for x in LINES],
+    # They start Java, or fetch the jars of Spark.
+    [pytest.param(x, marks=pytest.mark.spark) if x in SPARK else x for x in LINES],
 )
 def test_no_command_leaves_a_secret(template: Template, command: str) -> None:
     """Neither on a screen nor in any file, as text or encoded."""
