@@ -12,7 +12,6 @@ from .house import Template, echo
 from .matrix import Cell, Left, few, run_cell
 from .paths import PATHS
 
-
 SPARK = ("fleet prepare", "fleet doctor")
 
 
