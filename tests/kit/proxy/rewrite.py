@@ -7,14 +7,13 @@ request before it is forwarded, and put into the answer afterwards.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
 
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i32Timedelta
-from msgspec.structs import replace
 
 from .frames import Asked, answer, answer_class, answered
 
