@@ -26,6 +26,7 @@ ALLOWED = {
     r"`kafka`|`kafka\.[A-Za-z]+`|`…/kafka`": "an instance of the built-in provider, in an example",
     r"(provider =|Write|kafka =|\{ kafka =) kafka\.eu": "the same",
     r'"kafka = …"': "the same",
+    r"^BUILT_IN: .*": "the provider that comes with the package",
     r"[Mm]ust not know: .*": "what a package must not know has to be named",
     r"or any word that belongs to Kafka alone": "the same",
     r'^SETTING = "throttle"': "the log's word, whose format is older than other providers",

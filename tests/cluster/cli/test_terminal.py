@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kafkaform.workflow.signals import FINISHING
+from kafkaform.cli.terminal.signals import FINISHING
 
 from ...kit.commands.folder import Folder
 from ...kit.commands.terminal import Terminal

@@ -67,6 +67,7 @@ def ask(session: KafkaSession, api: str, body: dict[str, Any]) -> list[tuple[int
 # ── the table against the protocol ──────────────────────────────────────────────────────
 
 
+@pytest.mark.usefixtures("broker")
 def test_the_table_is_that_of_kafka_4_3() -> None:
     """The names and their order come from the very jar that the sandbox runs."""
     (jar,) = (path for path in jars.class_path(lambda _: None, _no_repository)

@@ -198,6 +198,7 @@ def test_port_that_was_taken_meanwhile_is_no_failure(
         sandbox.down("taken")
 
 
+@pytest.mark.usefixtures("own_brokers")
 def test_port_that_is_always_taken_is_explained(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
