@@ -240,6 +240,7 @@ def test_a_port_where_something_else_listens(protocol: str) -> None:
     assert f"{address}: what listens there is not Kafka -> check host and port" in said
 
 
+@pytest.mark.slow("waits for a timeout")
 def test_a_port_that_never_answers() -> None:
     """A server that hangs takes connections as well; the wait has an end."""
     with greeting(b"") as address:

@@ -225,6 +225,7 @@ def _edits(past: Past) -> Iterator[tuple[int, Any]]:
         yield from ((number, body) for _, body in edited.edits(record))
 
 
+@pytest.mark.slow("types every command for each of twelve logs")
 @pytest.mark.timeout(3600)
 def test_no_command_fails_unexpectedly(here: Here, past: Past) -> None:
     """With a state, without one, with one from before the second apply, and of runs that died
@@ -244,6 +245,7 @@ def test_no_command_fails_unexpectedly(here: Here, past: Past) -> None:
         run_all(here, past, data, anchored(state, data))
 
 
+@pytest.mark.slow("reads thousands of logs")
 def test_each_record_is_taken_or_named(past: Past) -> None:
     """Thousands of edits: a reader takes the record, or says by a StorageError what is wrong."""
     refused, share = 0, 1 if LONG else 7
@@ -336,6 +338,7 @@ def test_a_plan_that_cannot_be_is_named(
     assert last in here.fails("show", "p.json", code=4)
 
 
+@pytest.mark.slow("reads hundreds of plans")
 @pytest.mark.timeout(3600)
 def test_edited_plans_are_refused_or_shown(here: Here, past: Past, saved: Any) -> None:
     """Each edit: the codec takes the plan or names the member; some are shown and applied too."""

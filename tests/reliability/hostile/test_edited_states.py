@@ -50,6 +50,7 @@ def test_each_member_that_cannot_be_is_named(here: Here, applied: tuple[bytes, b
     assert refused > 1000
 
 
+@pytest.mark.slow("types every command for each of many states")
 @pytest.mark.timeout(900)
 def test_no_command_fails_unexpectedly(here: Here, applied: tuple[bytes, bytes]) -> None:
     """`Here` refuses every trace and every fault of ours in what is said."""

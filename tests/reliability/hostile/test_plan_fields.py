@@ -316,6 +316,7 @@ def test_many_members_are_edited() -> None:
     assert len(all_edits()) > 800
 
 
+@pytest.mark.slow("applies eight hundred edited plans")
 @pytest.mark.parametrize("part", NOUNS)
 def test_an_edited_member_is_refused_or_harmless(part: str) -> None:
     """What is approved is refused; what is shown only leaves the very same behind; what is

@@ -86,6 +86,7 @@ def test_faults_have_the_place_of_their_block(name: str) -> None:
     assert both(text).diagnostics
 
 
+@pytest.mark.slow("evaluates up to the limits")
 def test_limits_count_once() -> None:
     """A run that ends in the middle of a shape is told as ever."""
     text = "locals {\n  a = range(100000)\n}\n" + blocks(

@@ -45,6 +45,7 @@ def parsed() -> Iterator[Parsed]:
         questions.close()
 
 
+@pytest.mark.slow("parses up to the limits")
 @pytest.mark.parametrize("name", bombs.REFUSED)
 def test_bomb_is_refused(name: str, parsed: Parsed) -> None:
     """A bomb gives its error with a line, and not more errors than can be read."""
@@ -64,6 +65,7 @@ def test_hidden_characters_are_pointed_out(name: str, parsed: Parsed) -> None:
     assert severities == ["warning"]
 
 
+@pytest.mark.slow("parses up to the limits")
 @pytest.mark.parametrize("name", bombs.ACCEPTED)
 def test_large_but_legal(name: str, parsed: Parsed) -> None:
     """What lies just inside the limits is accepted, as quickly."""
