@@ -147,7 +147,9 @@ def shell(
         bool, typer.Option("--allow-apply", help="Allow `alter` to make changes.")
     ] = False,
 ) -> int:
-    """Run describe, explain, plan and alter interactively over one connection.
+    """Run commands interactively over one connection.
+
+    Knows describe, explain, plan and alter.
 
     The shell is read-only unless you give --allow-apply. It also runs commands from a pipe, one per
     line, and then exits with 1 if any of them failed.

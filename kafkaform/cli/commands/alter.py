@@ -131,7 +131,7 @@ def topic(
         bool, typer.Option("--elect-preferred", help="Elect the first replicas as leaders.")
     ] = False,
 ) -> None:
-    """Change topic configs, stop a replica move, or elect the preferred leaders.
+    """Change topic configs, stop a move, or elect leaders.
 
     This command never creates or deletes topics.
     """

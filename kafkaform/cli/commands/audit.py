@@ -145,7 +145,10 @@ def mend_(state: StateFile = None, lock_timeout: LockTimeout = "0s") -> None:
 
 @app.command()
 def head(state: StateFile = None) -> None:
-    """Print the log's head, so that you can keep it elsewhere, such as in a CI log."""
+    """Print the log's head.
+
+    Keep it elsewhere, such as in a CI log.
+    """
     Console.standard().out(str(verify_chain(open_store(state).sink.lines()).head))
 
 

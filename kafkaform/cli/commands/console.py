@@ -13,7 +13,9 @@ from ..terminal.repl import run
 
 
 def console(var: Var = [], var_file: VarFile = [], no_color: NoColor = False) -> int:
-    """Evaluate expressions against the configuration, without a cluster.
+    """Evaluate expressions against the configuration.
+
+    Needs no cluster.
 
     You can use variables, locals, functions and what resources declare; `help` explains the rest.
     With expressions from a pipe, the console exits with 1 if any of them failed.

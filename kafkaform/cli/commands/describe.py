@@ -24,9 +24,7 @@ from ..options.connection import Way, connects
 from ..options.variable_order import InOrder
 from ..terminal.console import Console
 
-app = typer.Typer(
-    help="Show a cluster's topics, configs, ACLs, quotas, users and brokers.", no_args_is_help=True
-)
+app = typer.Typer(help="Show topics, configs, ACLs, quotas, users, brokers.", no_args_is_help=True)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Name = Annotated[
@@ -76,7 +74,7 @@ def configs(
     ] = "*",
     json: Json = False,
 ) -> None:
-    """Show configs with value and source: all of them, or those you name.
+    """Show configs with value and source.
 
     A name can be a glob. Defaults are included. The five columns are those of KIP-248.
     """
@@ -180,7 +178,7 @@ def users(way: Way, name: Name = "*", json: Json = False) -> None:
 @app.command(cls=InOrder)
 @connects
 def brokers(way: Way, name: Name = "*", json: Json = False) -> None:
-    """List brokers with host and rack, and show whether they are fenced."""
+    """List brokers with host, rack and fencing."""
     _show(way, "brokers", Wanted(name), json=json)
 
 

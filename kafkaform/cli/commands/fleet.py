@@ -99,7 +99,7 @@ def snapshot(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Read all clusters and save what they show in the landing folder.
+    """Read all clusters into the landing folder.
 
     Reads states, configurations and logs, too. Changes nothing except the landing folder.
     Exit code 5: not everything could be read.
@@ -158,7 +158,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Update the tables with everything that has landed since the last run.
+    """Update the tables with what has landed.
 
     Exit code 8: there are findings that --fail-on names; 5: not all clusters are known.
     """
@@ -320,7 +320,7 @@ def doctor(
     ivy_settings: Ivy = None,
     json: Json = False,
 ) -> None:
-    """Check that the pipeline can run here, and say what to do if it can't."""
+    """Check that the pipeline can run here, or say why not."""
     from ...workflow.fleet import runs  # noqa: PLC0415  # the other commands of the group do without
 
     found = runs.examined(root, runs.spark_of(master, jars, ivy_settings))

@@ -59,7 +59,9 @@ def import_command(
     no_color: NoColor = False,
     quiet: Quiet = False,
 ) -> None:
-    """Take a live object into the state, or write blocks for all live objects.
+    """Take a live object into the state.
+
+    With --all, write blocks for all live objects.
 
     ADDRESS must be declared. The object isn't changed; the next plan shows how it differs from its
     block.

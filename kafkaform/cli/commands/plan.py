@@ -76,7 +76,10 @@ def plan(
     quiet: Quiet = False,
     input: Input = True,
 ) -> None:
-    """Show what apply would change, without changing the cluster or the state."""
+    """Show what apply would change.
+
+    Changes neither the cluster nor the state.
+    """
     console = Console.standard(no_color=no_color, interactive=input)
     mode = Mode.DESTROY if destroy else Mode.NORMAL
     accept = accepted(open_access=accept_open_access, unproven_access=accept_unproven_access)

@@ -125,7 +125,7 @@ def push(
     state: StateFile = None,
     lock_timeout: LockTimeout = "0s",
 ) -> None:
-    """Copy a state file and its log to the place where this folder stores its state.
+    """Copy a state file and its log to this folder's store.
 
     Use this to move to an object store or to restore a backup.
     """

@@ -13,5 +13,8 @@ def validate(
     json: Json = False,
     no_color: NoColor = False,
 ) -> int:
-    """Check the configuration offline, and show each error's place and advice."""
+    """Check the configuration offline.
+
+    Shows the place of each error and what to do about it.
+    """
     return validation.validate(var, var_file, untrusted=untrusted, json=json, no_color=no_color)
