@@ -76,10 +76,7 @@ def plan(
     quiet: Quiet = False,
     input: Input = True,
 ) -> None:
-    """Show what apply would change.
-
-    Changes neither the cluster nor the state.
-    """
+    """Show what apply would change, and change nothing."""
     console = Console.standard(no_color=no_color, interactive=input)
     mode = Mode.DESTROY if destroy else Mode.NORMAL
     accept = accepted(open_access=accept_open_access, unproven_access=accept_unproven_access)
