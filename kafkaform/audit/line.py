@@ -21,7 +21,7 @@ _LAST = re.compile(
 )
 
 
-class LongLine(Struct, frozen=True):
+class Long(Struct, frozen=True):
     """A line that is not held. size: its bytes, without the newline; end: the last of them, of
     which there are enough for the members after the body; pieces: reads all of it again."""
 
@@ -30,21 +30,21 @@ class LongLine(Struct, frozen=True):
     pieces: Callable[[], Iterable[bytes]]
 
 
-Line = bytes | LongLine
+Line = bytes | Long
 
 
-def match_last_members(line: Line) -> re.Match[bytes] | None:
+def last_members(line: Line) -> re.Match[bytes] | None:
     """The members after the body. Only the record's own "hash" can be the last one: `run` and
     `time` are strings, and a quote inside a string is escaped."""
-    end = line.end if isinstance(line, LongLine) else line
+    end = line.end if isinstance(line, Long) else line
     start = end.rfind(b'"hash":"')
     return _LAST.fullmatch(end, start) if start > 0 else None
 
 
-def digest_line(line: Line, members: re.Match[bytes]) -> bytes:
+def digest(line: Line, members: re.Match[bytes]) -> bytes:
     """The hash that the line should hold, over everything but that hash. members: its last."""
     hashed = hashlib.sha256()
-    if isinstance(line, LongLine):
+    if isinstance(line, Long):
         left = line.size - (members.end() - members.start())
         for piece in line.pieces():
             hashed.update(memoryview(piece)[: max(left, 0)])
@@ -55,14 +55,14 @@ def digest_line(line: Line, members: re.Match[bytes]) -> bytes:
     return hashed.hexdigest().encode()
 
 
-def read_line(line: Line) -> bytes:
+def held(line: Line) -> bytes:
     """All of it. Raises StorageError if a long one is no more what was read the first time."""
-    if not isinstance(line, LongLine):
+    if not isinstance(line, Long):
         return line
     whole = b"".join(line.pieces())
-    members = match_last_members(whole)
-    known = match_last_members(line)
-    if members is None or known is None or digest_line(whole, members) != known["hash"]:
+    members = last_members(whole)
+    known = last_members(line)
+    if members is None or known is None or digest(whole, members) != known["hash"]:
         raise StorageError(
             "a record of the audit log was changed while the log was read",
             "Find out who else writes to it, and check it with `kafkaform audit verify`.",

@@ -7,7 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 
 
-class StoredObject(Struct, frozen=True):
+class Found(Struct, frozen=True):
     """An object as it stands. version: opaque, what a `replace` must name; modified: seconds
     since the epoch by the store's clock."""
 
@@ -17,25 +17,25 @@ class StoredObject(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True):
-    """An object as a listing shows it. size: bytes; modified: as in `StoredObject`."""
+    """An object as a listing shows it. size: bytes; modified: as in `Found`."""
 
     key: str
     size: int
     modified: float
 
 
-class ObjectExists(Exception):
+class Exists(Exception):
     """A `create` was refused: somebody else's object is there. found: that object."""
 
-    def __init__(self, found: StoredObject) -> None:
+    def __init__(self, found: Found) -> None:
         super().__init__("the object exists")
         self.found = found
 
 
-class ObjectChanged(Exception):
+class Changed(Exception):
     """A `replace` was refused: another version is there. found: it, None if it is gone."""
 
-    def __init__(self, found: StoredObject | None) -> None:
+    def __init__(self, found: Found | None) -> None:
         super().__init__("the object has changed")
         self.found = found
 
@@ -53,7 +53,7 @@ class Objects(Protocol):
     def location(self) -> str:
         """How messages name the place, such as `s3://bucket/prefix`."""
 
-    def read(self, key: str) -> StoredObject | None:
+    def read(self, key: str) -> Found | None:
         """The object, None only if the store says that there is none."""
 
     def create(self, key: str, data: bytes) -> str:

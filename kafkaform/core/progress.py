@@ -28,8 +28,8 @@ class Message(Struct, frozen=True):
 
 
 Event = Progress | Message
-Reporter = Callable[[Event], None]
+Report = Callable[[Event], None]
 
 
-def ignore_event(event: object) -> None:
+def silent(event: object) -> None:
     """Reports to nobody."""

@@ -16,9 +16,9 @@ from ..core.change import Action, Change, Evidence, Ownership, Path, PathChange
 from ..core.resource import Output
 from ..core.value import FrozenMap, SecretRef, Value
 from ..plan.model import OutputChange, Plan, PlanInstance
-from .diagnostics import make_diagnostic_data
+from .diagnostics import diagnostic_data
 from .text import SENSITIVE
-from .view import PlanView, make_view
+from .view import PlanView, view
 
 FORMAT_VERSION = "1.2"
 
@@ -40,7 +40,7 @@ _STRENGTH = (Evidence.NONE, Evidence.LOCAL, Evidence.REMOTE)
 
 def to_json(plan: Plan) -> Data:
     """The whole plan; `errored`, `applyable` and `complete` mean what they do in Terraform."""
-    seen = make_view(plan)
+    seen = view(plan)
     return {
         "format_version": FORMAT_VERSION,
         "kafkaform_version": plan.kafkaform_version,
@@ -48,18 +48,18 @@ def to_json(plan: Plan) -> Data:
         "errored": seen.errored,
         "applyable": seen.applicable,
         "complete": not (seen.partial or seen.errored),
-        "resource_changes": [make_resource_change(change) for change in plan.changes],
-        "resource_drift": [make_resource_drift(change) for change in plan.drifted],
+        "resource_changes": [resource_change(change) for change in plan.changes],
+        "resource_drift": [resource_drift(change) for change in plan.drifted],
         "output_changes": {
-            name: make_output_change(change)
+            name: output_change(change)
             for change in plan.outputs
-            if (name := get_output_name(change)) is not None
+            if (name := output_name(change)) is not None
         },
-        "kafkaform": _make_header(plan, seen),
+        "kafkaform": _about(plan, seen),
     }
 
 
-def make_resource(change: Change) -> Data:
+def resource(change: Change) -> Data:
     """The fields that say which object it is, by address."""
     try:
         address = parse_address(change.address)
@@ -73,74 +73,70 @@ def make_resource(change: Change) -> Data:
     return data
 
 
-def make_resource_change(change: Change) -> Data:
+def resource_change(change: Change) -> Data:
     """One entry of `resource_changes`. A blocked change is a no-op: after it all is as before."""
     blocked = change.blocked is not None
     action = "no-op" if blocked else ACTIONS[change.action]
     after = change.before if blocked else change.after
-    body = {"actions": [action], **_make_sides(change.before, after, _find_sensitive(change))}
+    body = {"actions": [action], **_sides(change.before, after, _hidden(change))}
     if not blocked and (change.adopts or change.action in (Action.IMPORT, Action.ADOPT)):
         body["importing"] = {"id": change.identity.key}
-    return _make_entry(change, body) | {"kafkaform": _make_details(change)}
+    return _entry(change, body) | {"kafkaform": _details(change)}
 
 
-def make_resource_drift(change: Change) -> Data:
+def resource_drift(change: Change) -> Data:
     """One entry of `resource_drift`: the recorded and the live value of each path."""
-    before = _nest_paths((item.path, item.before) for item in change.drift)
-    after = _nest_paths((item.path, item.after) for item in change.drift)
-    return _make_entry(
-        change,
-        {
-            "actions": [choose_drift_action(change)],
-            **_make_sides(before, after, _find_sensitive(change)),
-        },
+    before = _nested((item.path, item.before) for item in change.drift)
+    after = _nested((item.path, item.after) for item in change.drift)
+    return _entry(
+        change, {"actions": [drift_action(change)], **_sides(before, after, _hidden(change))}
     )
 
 
-def choose_drift_action(change: Change) -> str:
+def drift_action(change: Change) -> str:
     """`delete` if the whole object is gone, else `update`."""
     gone = all(item.after is None and not item.path for item in change.drift)
     return "delete" if gone else "update"
 
 
-def get_output_name(change: OutputChange) -> str | None:
+def output_name(change: OutputChange) -> str | None:
     one = change.after or change.before
     return one.name if one is not None else None
 
 
-def make_output_change(change: OutputChange) -> Data:
+def output_change(change: OutputChange) -> Data:
     """One entry of `output_changes`."""
     deferred = change.after is not None and change.after.deferred
     return {
-        "actions": [choose_output_action(change)],
-        "before": _get_output_value(change.before),
-        "after": None if deferred else _get_output_value(change.after),
+        "actions": [output_action(change)],
+        "before": _output(change.before),
+        "after": None if deferred else _output(change.after),
         "after_unknown": deferred,
         "before_sensitive": bool(change.before and change.before.sensitive),
         "after_sensitive": bool(change.after and change.after.sensitive),
     }
 
 
-def choose_output_action(change: OutputChange) -> str:
+def output_action(change: OutputChange) -> str:
     if change.before is None:
         return "create"
     return "delete" if change.after is None else "update"
 
 
-def find_weakest_evidence(change: Change) -> str | None:
+def evidence(change: Change) -> str | None:
     """The weakest evidence of the change's steps; None without steps."""
     found = [step.evidence for step in change.steps]
     return min(found, key=_STRENGTH.index).value if found else None
 
 
-def mask_paths(items: Iterable[PathChange]) -> list[Data]:
+def masked_paths(items: Iterable[PathChange]) -> list[Data]:
     """Changes path by path, sensitive values masked."""
     return [
         {
             "path": list(item.path),
-            "before": _mask_value(item.before, item.sensitive),
-            "after": _mask_value(item.after, item.sensitive),
-            "effective": _mask_value(item.effective, item.sensitive),
+            "before": _mask(item.before, item.sensitive),
+            "after": _mask(item.after, item.sensitive),
+            "effective": _mask(item.effective, item.sensitive),
             "sensitive": item.sensitive,
         }
         for item in items
@@ -150,8 +146,8 @@ def mask_paths(items: Iterable[PathChange]) -> list[Data]:
 # ── parts ───────────────────────────────────────────────────────────────────────────────
 
 
-def _make_entry(change: Change, body: Data) -> Data:
-    data = make_resource(change) | {
+def _entry(change: Change, body: Data) -> Data:
+    data = resource(change) | {
         "mode": "managed",
         "type": change.identity.kind,
         "provider_name": change.identity.provider,
@@ -162,7 +158,7 @@ def _make_entry(change: Change, body: Data) -> Data:
     return data
 
 
-def _make_details(change: Change) -> Data:
+def _details(change: Change) -> Data:
     before, after = change.row_before, change.row_after
     data: Data = {
         "action": change.action.value,
@@ -175,13 +171,13 @@ def _make_details(change: Change) -> Data:
         "incarnation": change.incarnation,
         "notes": list(change.notes),
         "losses": list(change.losses),
-        "paths": mask_paths(change.paths),
-        "drift": mask_paths(change.drift),
+        "paths": masked_paths(change.paths),
+        "drift": masked_paths(change.drift),
         "owner": change.owner,
         "labels": change.labels,
-        "recorded": {"before": _make_row(before), "after": _make_row(after)},
+        "recorded": {"before": _row(before), "after": _row(after)},
         "depends_on": list(change.depends_on),
-        "evidence": find_weakest_evidence(change),
+        "evidence": evidence(change),
         "steps": [
             {"id": step.id, "request": step.request.name, "evidence": step.evidence.value}
             for step in change.steps
@@ -201,7 +197,7 @@ def _make_details(change: Change) -> Data:
     return data
 
 
-def _make_row(row: Ownership) -> Data:
+def _row(row: Ownership) -> Data:
     return {
         "owners": list(row.owners),
         "protected": row.protected,
@@ -209,7 +205,7 @@ def _make_row(row: Ownership) -> Data:
     }
 
 
-def _make_header(plan: Plan, seen: PlanView) -> Data:
+def _about(plan: Plan, seen: PlanView) -> Data:
     return {
         "approval": plan.approval,
         "token": plan.token,
@@ -220,7 +216,7 @@ def _make_header(plan: Plan, seen: PlanView) -> Data:
         "partial": list(seen.partial),
         "has_deletes": seen.counts.destroy > 0,
         "counts": asdict(seen.counts),
-        "instances": {name: _make_instance(one) for name, one in seen.instances},
+        "instances": {name: _instance(one) for name, one in seen.instances},
         "pending": [
             {
                 "instance": item.identity.instance,
@@ -243,11 +239,11 @@ def _make_header(plan: Plan, seen: PlanView) -> Data:
             }
             for item in plan.removals
         ],
-        "diagnostics": [make_diagnostic_data(item) for item in plan.diagnostics],
+        "diagnostics": [diagnostic_data(item) for item in plan.diagnostics],
     }
 
 
-def _make_instance(instance: PlanInstance) -> Data:
+def _instance(instance: PlanInstance) -> Data:
     return {
         "scope_id": instance.facts.scope_id,
         "principal": instance.facts.principal,
@@ -260,53 +256,53 @@ def _make_instance(instance: PlanInstance) -> Data:
     }
 
 
-def _get_output_value(output: Output | None) -> Value:
-    return None if output is None else _mask_value(output.value, output.sensitive)
+def _output(output: Output | None) -> Value:
+    return None if output is None else _mask(output.value, output.sensitive)
 
 
 # ── masking ─────────────────────────────────────────────────────────────────────────────
 
 
-def _mask_value(item: Value, sensitive: bool) -> Value:
+def _mask(item: Value, sensitive: bool) -> Value:
     """A reference names a secret without holding it, so it stays."""
     if item is None or isinstance(item, SecretRef) or not sensitive:
         return item
     return SENSITIVE
 
 
-def _find_sensitive(change: Change) -> frozenset[Path]:
+def _hidden(change: Change) -> frozenset[Path]:
     return frozenset(item.path for item in (*change.paths, *change.drift) if item.sensitive)
 
 
-def _make_sides(before: FrozenMap | None, after: FrozenMap | None, hidden: frozenset[Path]) -> Data:
+def _sides(before: FrozenMap | None, after: FrozenMap | None, hidden: frozenset[Path]) -> Data:
     return {
-        "before": _mask_tree(before, hidden, ()),
-        "after": _mask_tree(after, hidden, ()),
+        "before": _masked(before, hidden, ()),
+        "after": _masked(after, hidden, ()),
         "after_unknown": {},
-        "before_sensitive": _mark_sensitive(before, hidden, ()) or {},
-        "after_sensitive": _mark_sensitive(after, hidden, ()) or {},
+        "before_sensitive": _marks(before, hidden, ()) or {},
+        "after_sensitive": _marks(after, hidden, ()) or {},
     }
 
 
-def _mask_tree(item: Value, hidden: frozenset[Path], path: Path) -> Value:
+def _masked(item: Value, hidden: frozenset[Path], path: Path) -> Value:
     if path in hidden:
-        return _mask_value(item, sensitive=True)
+        return _mask(item, sensitive=True)
     if not hidden or not isinstance(item, FrozenMap):
         return item
-    return FrozenMap({key: _mask_tree(inner, hidden, (*path, key)) for key, inner in item.items()})
+    return FrozenMap({key: _masked(inner, hidden, (*path, key)) for key, inner in item.items()})
 
 
-def _mark_sensitive(item: Value, hidden: frozenset[Path], path: Path) -> Any:
+def _marks(item: Value, hidden: frozenset[Path], path: Path) -> Any:
     """True where a value is sensitive, a map of such marks, or None."""
     if isinstance(item, SecretRef) or (path in hidden and item is not None):
         return True
     if not isinstance(item, FrozenMap):
         return None
-    marks = {key: _mark_sensitive(inner, hidden, (*path, key)) for key, inner in item.items()}
+    marks = {key: _marks(inner, hidden, (*path, key)) for key, inner in item.items()}
     return {key: mark for key, mark in marks.items() if mark is not None} or None
 
 
-def _nest_paths(items: Iterable[tuple[Path, Value]]) -> FrozenMap | None:
+def _nested(items: Iterable[tuple[Path, Value]]) -> FrozenMap | None:
     """Values by path as nested maps, the empty path's being the map itself; None if nothing
     is there."""
     tree: Data = {}
@@ -318,15 +314,13 @@ def _nest_paths(items: Iterable[tuple[Path, Value]]) -> FrozenMap | None:
         for name in path[:-1]:
             node = node.setdefault(name, {})
         node[path[-1]] = item
-    return _freeze_tree(tree) if tree else None
+    return _frozen(tree) if tree else None
 
 
-def _freeze_tree(tree: Data) -> FrozenMap:
+def _frozen(tree: Data) -> FrozenMap:
     return FrozenMap(
         {
-            key: _freeze_tree(item)
-            if type(item) is dict
-            else item  # a FrozenMap is a value already
+            key: _frozen(item) if type(item) is dict else item  # a FrozenMap is a value already
             for key, item in tree.items()
         }
     )

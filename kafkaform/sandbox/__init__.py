@@ -4,32 +4,32 @@ One or three brokers on the loopback address, from pinned jars and any Java from
 Must not know: plans, providers, Kafka clients, terminals.
 """
 
-from .condition import SandboxState, SandboxStatus, read_status
-from .environment import Format, locate_properties, render
+from .condition import State, Status, status
+from .environment import Format, properties_file, render
 from .lifecycle import Stopped, down, up
-from .logs import follow_logs, read_last_lines
-from .options import SandboxOptions, parse_override
-from .record import Broker, Ports, Sandbox, list_sandboxes, load_sandbox
+from .logs import follow, last_lines
+from .options import Options, parse_override
+from .record import Broker, Ports, Sandbox, load, names
 from .start import Probe
 
 __all__ = [
     "Broker",
     "Format",
-    "SandboxOptions",
+    "Options",
     "Ports",
     "Probe",
     "Sandbox",
-    "SandboxState",
-    "SandboxStatus",
+    "State",
+    "Status",
     "Stopped",
     "down",
-    "follow_logs",
-    "read_last_lines",
-    "load_sandbox",
-    "list_sandboxes",
+    "follow",
+    "last_lines",
+    "load",
+    "names",
     "parse_override",
-    "locate_properties",
+    "properties_file",
     "render",
-    "read_status",
+    "status",
     "up",
 ]

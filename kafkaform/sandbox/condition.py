@@ -11,11 +11,11 @@ from msgspec import Struct
 from ..core.errors import UsageError
 from . import record
 from .lock import is_held
-from .process import is_alive
+from .process import alive
 from .record import Broker, Phase, Sandbox
 
 
-class SandboxState(StrEnum):
+class State(StrEnum):
     RUNNING = "running"
     STARTING = "starting"
     DEGRADED = "degraded"
@@ -26,56 +26,56 @@ class SandboxState(StrEnum):
 
 
 _EXPLANATIONS = {
-    SandboxState.RUNNING: "",
-    SandboxState.STARTING: "another `kafkaform sandbox` command is working on it",
-    SandboxState.DEGRADED: "some of its brokers have ended; `kafkaform sandbox logs` says why, "
+    State.RUNNING: "",
+    State.STARTING: "another `kafkaform sandbox` command is working on it",
+    State.DEGRADED: "some of its brokers have ended; `kafkaform sandbox logs` says why, "
     "`up` starts all again with their data",
-    SandboxState.CRASHED: "its brokers have ended without `down` (a crash, or a restart of the "
+    State.CRASHED: "its brokers have ended without `down` (a crash, or a restart of the "
     "computer); `kafkaform sandbox logs` may say why, `up` starts them again with their data",
-    SandboxState.HALF_STARTED: "an `up` was ended before the brokers answered; `up` starts over, "
+    State.HALF_STARTED: "an `up` was ended before the brokers answered; `up` starts over, "
     "`down` removes it",
-    SandboxState.FAILED: "the last `up` failed; `kafkaform sandbox logs` has the brokers' words, "
+    State.FAILED: "the last `up` failed; `kafkaform sandbox logs` has the brokers' words, "
     "`up` tries again, `down` removes it",
-    SandboxState.STOPPED: "its data is kept; `up` uses it again, `down --no-keep-data` removes it",
+    State.STOPPED: "its data is kept; `up` uses it again, `down --no-keep-data` removes it",
 }
 
 
-class SandboxStatus(Struct, frozen=True):
+class Status(Struct, frozen=True):
     """alive: brokers whose processes run; data_bytes: what their data takes on disk;
     explanation: what happened and what to do, empty while all is well."""
 
     sandbox: Sandbox
-    state: SandboxState
+    state: State
     alive: tuple[Broker, ...]
     data_bytes: int
     explanation: str
 
 
-def read_status(name: str) -> SandboxStatus:
+def status(name: str) -> Status:
     """Raises UsageError if there is no such sandbox, KafkaformError if its record is damaged."""
-    sandbox = record.load_sandbox(name)
+    sandbox = record.load(name)
     if sandbox is None:
-        raise make_unknown_error(name)
-    return judge_sandbox(sandbox, busy=is_held(name))
+        raise unknown(name)
+    return of(sandbox, busy=is_held(name))
 
 
-def judge_sandbox(sandbox: Sandbox, busy: bool) -> SandboxStatus:
+def of(sandbox: Sandbox, busy: bool) -> Status:
     """busy: another command holds the sandbox's lock."""
-    living = tuple(broker for broker in sandbox.brokers if is_alive(broker.process))
-    state = _judge_state(sandbox, len(living), busy)
+    living = tuple(broker for broker in sandbox.brokers if alive(broker.process))
+    state = _state(sandbox, len(living), busy)
     explanation = " — ".join(part for part in (sandbox.reason, _EXPLANATIONS[state]) if part)
-    return SandboxStatus(sandbox, state, living, measure_disk_use(sandbox.data), explanation)
+    return Status(sandbox, state, living, disk_use(sandbox.data), explanation)
 
 
-def make_unknown_error(name: str) -> UsageError:
-    known = ", ".join(record.list_sandboxes())
+def unknown(name: str) -> UsageError:
+    known = ", ".join(record.names())
     return UsageError(
         f"there is no sandbox named {name}",
         f"there are: {known}" if known else "`kafkaform sandbox up` makes one",
     )
 
 
-def measure_disk_use(folder: Path) -> int:
+def disk_use(folder: Path) -> int:
     """Bytes that the folder's files occupy; sparse index files count by what they really use."""
     total = 0
     for root, _, files in os.walk(folder):
@@ -87,11 +87,11 @@ def measure_disk_use(folder: Path) -> int:
     return total
 
 
-def _judge_state(sandbox: Sandbox, living: int, busy: bool) -> SandboxState:
+def _state(sandbox: Sandbox, living: int, busy: bool) -> State:
     if sandbox.phase is Phase.STARTING:
-        return SandboxState.STARTING if busy else SandboxState.HALF_STARTED
+        return State.STARTING if busy else State.HALF_STARTED
     if sandbox.phase is Phase.RUNNING:
         if living == len(sandbox.brokers):
-            return SandboxState.RUNNING
-        return SandboxState.DEGRADED if living else SandboxState.CRASHED
-    return SandboxState(sandbox.phase.value)
+            return State.RUNNING
+        return State.DEGRADED if living else State.CRASHED
+    return State(sandbox.phase.value)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..core.errors import Interrupted, KafkaformError, UsageError
-from ..core.progress import Message, Reporter, ignore_event
+from ..core.progress import Message, Report, silent
 from . import (
     classes,
     condition,
@@ -26,12 +26,12 @@ from . import (
     ports,
     record,
 )
-from .condition import SandboxState
-from .download import make_missing_extra_error, open_repository
-from .options import SandboxOptions
-from .process import GRACE, Process, end_processes, get_file_limits, is_alive
+from .condition import State
+from .download import missing_extra, repository
+from .options import Options
+from .process import GRACE, Process, alive, end, open_file_limits
 from .record import Broker, Phase, Sandbox
-from .start import PortTaken, Probe, Runtime, name_properties_file, start_sandbox
+from .start import PortTaken, Probe, Runtime, properties_file, start
 
 _FEW_FILES = 4096
 _STARTS = 3
@@ -47,71 +47,67 @@ class Stopped(Struct, frozen=True):
     data_kept: bool
 
 
-def up(wanted: SandboxOptions, probe: Probe, report: Reporter = ignore_event) -> Sandbox:
+def up(wanted: Options, probe: Probe, report: Report = silent) -> Sandbox:
     """Starts the sandbox and returns it once `probe` counts all its brokers.
 
     A running one with the same options is returned as it is; what a crash or an unfinished
     `up` left is ended and started again, with its data if it ever worked. Raises UsageError,
     ConnectError (not ready in time), Locked, KafkaformError (Java, jars), Interrupted."""
-    options.check_options(wanted)
+    options.check(wanted)
     try:
-        with lock.hold_lock(wanted.name):
+        with lock.hold(wanted.name):
             return _up(wanted, probe, report)
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; nothing of {wanted.name} is left running") from None
 
 
-def _up(wanted: SandboxOptions, probe: Probe, report: Reporter) -> Sandbox:
-    old = record.load_sandbox(wanted.name)
+def _up(wanted: Options, probe: Probe, report: Report) -> Sandbox:
+    old = record.load(wanted.name)
     if old is not None:
-        found = condition.judge_sandbox(old, busy=False)
+        found = condition.of(old, busy=False)
         _refuse_other_options(found, wanted)
-        if found.state is SandboxState.RUNNING:
+        if found.state is State.RUNNING:
             report(Message(f"{old.name} is running already"))
             return old
         _clear_leftovers(found, report)
-    runtime = _find_runtime(wanted, report)
+    runtime = _runtime(wanted, report)
     _warn_of_few_files(report)
     kept = old if old is not None and old.usable else None
     for _ in range(_STARTS - 1):
         try:
-            return start_sandbox(
-                _prepare(wanted, kept), runtime, wanted.ready_within, probe, report
-            )
+            return start(_prepare(wanted, kept), runtime, wanted.ready_within, probe, report)
         except PortTaken:
             report(Message("somebody else has taken one of its ports: trying others"))
-    return start_sandbox(_prepare(wanted, kept), runtime, wanted.ready_within, probe, report)
+    return start(_prepare(wanted, kept), runtime, wanted.ready_within, probe, report)
 
 
-def down(
-    name: str, keep_data: bool | None = None, report: Reporter = ignore_event
-) -> Stopped | None:
+def down(name: str, keep_data: bool | None = None, report: Report = silent) -> Stopped | None:
     """Ends the sandbox's own processes and removes its data unless that is to be kept.
 
     keep_data: None = as `up` was told. Returns None if there is no such sandbox."""
     options.check_name(name)
-    with lock.hold_lock(name):
-        sandbox = record.load_sandbox(name)
+    with lock.hold(name):
+        sandbox = record.load(name)
         if sandbox is None:
             return None
         keep = sandbox.keep_data if keep_data is None else keep_data
-        recorded = sandbox.list_processes()
+        recorded = sandbox.processes()
         report(Message(f"ending {name}"))
-        ended = end_processes(recorded, GRACE)
+        ended = end(recorded, GRACE)
         _refuse_survivors(sandbox, recorded)
         if not keep or not sandbox.usable:
             shutil.rmtree(sandbox.folder)
             return Stopped(sandbox, tuple(each.pid for each in ended), data_kept=False)
         brokers = tuple(replace(broker, process=None) for broker in sandbox.brokers)
         kept = replace(sandbox, phase=Phase.STOPPED, brokers=brokers, keep_data=True, reason="")
-        record.save_sandbox(kept)
+        record.save(kept)
         return Stopped(kept, tuple(each.pid for each in ended), data_kept=True)
 
 
-def _refuse_other_options(found: condition.SandboxStatus, wanted: SandboxOptions) -> None:
+def _refuse_other_options(found: condition.Status, wanted: Options) -> None:
     """A running sandbox is what it is; kept data was made for a number of brokers."""
-    has = found.sandbox.make_options()
-    running = found.state is SandboxState.RUNNING
+    has = found.sandbox.options()
+    running = found.state is State.RUNNING
     names = _FIXED_WHILE_RUNNING if running else _FIXED_BY_DATA if found.sandbox.usable else ()
     wanted = replace(wanted, classpath=tuple(jar.absolute() for jar in wanted.classpath))
     different = [name for name in names if getattr(has, name) != getattr(wanted, name)]
@@ -123,11 +119,11 @@ def _refuse_other_options(found: condition.SandboxStatus, wanted: SandboxOptions
         )
 
 
-def _clear_leftovers(found: condition.SandboxStatus, report: Reporter) -> None:
-    if found.explanation and found.state is not SandboxState.STOPPED:
+def _clear_leftovers(found: condition.Status, report: Report) -> None:
+    if found.explanation and found.state is not State.STOPPED:
         report(Message(f"{found.sandbox.name} was {found.state}: starting it again"))
-    processes = found.sandbox.list_processes()
-    end_processes(processes, GRACE)
+    processes = found.sandbox.processes()
+    end(processes, GRACE)
     _refuse_survivors(found.sandbox, processes)
     if not found.sandbox.usable:
         shutil.rmtree(found.sandbox.folder)
@@ -135,7 +131,7 @@ def _clear_leftovers(found: condition.SandboxStatus, report: Reporter) -> None:
 
 def _refuse_survivors(sandbox: Sandbox, processes: tuple[Process, ...]) -> None:
     """Data must not be removed, nor started again, under a broker that still runs."""
-    left = [str(process.pid) for process in processes if is_alive(process)]
+    left = [str(process.pid) for process in processes if alive(process)]
     if left:
         raise KafkaformError(
             f"brokers of {sandbox.name} could not be ended: process {', '.join(left)}",
@@ -143,15 +139,15 @@ def _refuse_survivors(sandbox: Sandbox, processes: tuple[Process, ...]) -> None:
         )
 
 
-def _find_runtime(wanted: SandboxOptions, report: Reporter) -> Runtime:
-    found = jars.find_class_path(report, open_repository)
+def _runtime(wanted: Options, report: Report) -> Runtime:
+    found = jars.class_path(report, repository)
     extra = tuple(jar.absolute() for jar in wanted.classpath)
-    used = java.find_java()
-    return Runtime(used, (*extra, *found), None if extra else classes.find_archive(used, found))
+    used = java.find()
+    return Runtime(used, (*extra, *found), None if extra else classes.archive(used, found))
 
 
-def _warn_of_few_files(report: Reporter) -> None:
-    soft, hard = get_file_limits()
+def _warn_of_few_files(report: Report) -> None:
+    soft, hard = open_file_limits()
     if 0 <= soft < _FEW_FILES:
         allowed = "no limit" if hard < 0 else f"the hard limit, {hard}"
         report(
@@ -162,14 +158,14 @@ def _warn_of_few_files(report: Reporter) -> None:
         )
 
 
-def _prepare(wanted: SandboxOptions, old: Sandbox | None) -> Sandbox:
+def _prepare(wanted: Options, old: Sandbox | None) -> Sandbox:
     """The sandbox with everything that its brokers read on disk; nothing runs yet."""
     previous = tuple(broker.ports for broker in old.brokers) if old else ()
-    allotted = ports.allocate_ports(wanted.brokers, wanted.tls, previous)
+    allotted = ports.allocate(wanted.brokers, wanted.tls, previous)
     fresh = Sandbox(
         name=wanted.name,
         phase=Phase.STARTING,
-        cluster_id=old.cluster_id if old else _make_cluster_id(),
+        cluster_id=old.cluster_id if old else _cluster_id(),
         brokers=tuple(Broker(number, each) for number, each in enumerate(allotted, start=1)),
         admin_password=old.admin_password if old else secrets.token_hex(16),
         ci_password=old.ci_password if old else secrets.token_hex(16),
@@ -179,7 +175,7 @@ def _prepare(wanted: SandboxOptions, old: Sandbox | None) -> Sandbox:
         keep_data=wanted.keep_data,
         usable=old is not None,
     )
-    record.save_sandbox(fresh)
+    record.save(fresh)
     _write_files(fresh)
     return fresh
 
@@ -187,27 +183,25 @@ def _prepare(wanted: SandboxOptions, old: Sandbox | None) -> Sandbox:
 def _write_files(sandbox: Sandbox) -> None:
     folder = sandbox.folder
     for name in ("data", "tmp"):
-        places.make_private_folder(folder / name)
+        places.private_folder(folder / name)
     if sandbox.tls:
         _create_certificates(folder / "tls")
     places.write_private(folder / "log4j2.properties", configuration.LOGGING)
-    places.write_private(
-        environment.locate_properties(sandbox), environment.render_properties(sandbox)
-    )
+    places.write_private(environment.properties_file(sandbox), environment.properties(sandbox))
     for broker in sandbox.brokers:
-        text = configuration.render_properties(sandbox, broker)
-        places.write_private(folder / name_properties_file(broker), text)
+        text = configuration.properties(sandbox, broker)
+        places.write_private(folder / properties_file(broker), text)
 
 
 def _create_certificates(folder: Path) -> None:
     try:
-        from .certificates import create_certificates  # noqa: PLC0415  # it needs a library of the sandbox extra
+        from .certificates import create  # noqa: PLC0415  # it needs a library of the sandbox extra
     except ImportError:
-        raise make_missing_extra_error("cryptography") from None
-    create_certificates(folder)
+        raise missing_extra("cryptography") from None
+    create(folder)
 
 
-def _make_cluster_id() -> str:
+def _cluster_id() -> str:
     """22 characters of URL-safe base 64. A leading `-` would look like a flag to the storage
     tool."""
     while True:

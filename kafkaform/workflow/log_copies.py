@@ -10,14 +10,14 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kafkaform_kafka.connection.publishing import NumberedRecord, PublishResult, publish
+from kafkaform_kafka.connection.publishing import Entry, Published, publish
 
-from ..audit.chain import read_records
+from ..audit.chain import trusted
 from ..audit.event import Record, encode
 from ..core.canonical import dumps
 from ..core.errors import UsageError
 from ..core.value import FrozenMap
-from ..render.text import escape_formula
+from ..render.text import spreadsheet_safe
 from .connection import Connection
 from .stores import Store
 
@@ -29,30 +29,28 @@ OF_RECORD = ("lineage", "seq", "time", "run", "actor", "record")
 COLUMNS = (*OF_RECORD, *STEP, *OF_STEP, "error_code", "error", "paths", "hash")
 
 
-def list_rows(store: Store, run: str | None, after: int) -> Iterator[Mapping[str, Any]]:
+def rows(store: Store, run: str | None, after: int) -> Iterator[Mapping[str, Any]]:
     """One row a record, all with the same columns: scalars, and `paths` as JSON text. run: only
     of this one; after: only later records.
 
     Raises StorageError at the first record that is not what was written.
     """
-    for record in _read_records(store):
+    for record in _records(store):
         if record.seq > after and run in (None, record.run):
-            yield _make_row(record)
+            yield _row(record)
 
 
-def render_csv(found: Iterator[Mapping[str, Any]]) -> Iterator[str]:
+def csv_lines(found: Iterator[Mapping[str, Any]]) -> Iterator[str]:
     """The rows as CSV (RFC 4180), where no cell is a formula."""
-    yield _render_csv_line(COLUMNS)
+    yield _csv(COLUMNS)
     for row in found:
-        yield _render_csv_line(
-            "" if row[c] is None else escape_formula(str(row[c])) for c in COLUMNS
-        )
+        yield _csv("" if row[c] is None else spreadsheet_safe(str(row[c])) for c in COLUMNS)
 
 
-def publish_log(store: Store, connection: Connection, topic: str) -> tuple[PublishResult, int]:
+def publish_log(store: Store, connection: Connection, topic: str) -> tuple[Published, int]:
     """Copy what the topic lacks; where it stands, and how many records were too large, of which
     it has everything but their bodies. Raises KafkaformError."""
-    lineage = next((str(r.body.get("lineage")) for r in _read_records(store)), None)
+    lineage = next((str(r.body.get("lineage")) for r in _records(store)), None)
     if lineage is None:
         raise UsageError(f"{store.sink.location}: there is no log yet")
     cut: list[int] = []
@@ -63,20 +61,18 @@ def publish_log(store: Store, connection: Connection, topic: str) -> tuple[Publi
         connection.secrets,
         topic,
         lineage,
-        (_make_entry(record, cut) for record in _read_records(store)),
+        (_entry(record, cut) for record in _records(store)),
     )
     return done, sum(1 for seq in cut if seq > done.before)
 
 
-def _read_records(store: Store) -> Iterator[Record]:
+def _records(store: Store) -> Iterator[Record]:
     """All of them, checked, the state's anchor included."""
     state = store.backend.load().state
-    return read_records(
-        store.sink.lines(), store.sink.location, state.audit_head if state else None
-    )
+    return trusted(store.sink.lines(), store.sink.location, state.audit_head if state else None)
 
 
-def _make_row(record: Record) -> Mapping[str, Any]:
+def _row(record: Record) -> Mapping[str, Any]:
     body, error = record.body, record.body.get("error")
     about = {name: body.get(name) for name in (*STEP, *OF_STEP)}
     return {
@@ -94,18 +90,18 @@ def _make_row(record: Record) -> Mapping[str, Any]:
     }
 
 
-def _render_csv_line(cells: Any) -> str:
+def _csv(cells: Any) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(cells)
     return text.getvalue()
 
 
-def _make_entry(record: Record, cut: list[int]) -> NumberedRecord:
+def _entry(record: Record, cut: list[int]) -> Entry:
     line = encode(record)
     if len(line) <= LARGEST:
-        return NumberedRecord(record.seq, line)
+        return Entry(record.seq, line)
     cut.append(record.seq)
     short = {"lineage": record.body.get("lineage"), "omitted_bytes": len(line)}
     whole = {"seq": record.seq, "time": record.time, "run": record.run, "actor": record.actor}
     rest = {"kind": record.kind, "body": short, "prev": record.prev, "hash": record.hash}
-    return NumberedRecord(record.seq, dumps(whole | rest).encode())
+    return Entry(record.seq, dumps(whole | rest).encode())

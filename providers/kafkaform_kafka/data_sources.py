@@ -29,18 +29,18 @@ from kafkaform.core.schema import (
     BOOL,
     NUMBER,
     STRING,
-    AttributeSchema,
+    Attribute,
     ObjectSchema,
     list_of,
-    make_schema,
     map_of,
     object_of,
+    schema,
 )
 from kafkaform.core.value import FrozenMap
 from kafkaform.provider.contract import Session
 
 from .kinds.acl import resource_type as acls
-from .kinds.acl.filter import FILTERS, fits_arguments
+from .kinds.acl.filter import FILTERS, fits
 from .kinds.quota import filter as quota_filter
 from .kinds.quota import resource_type as quotas
 from .kinds.topic import resource_type as topics
@@ -57,35 +57,33 @@ _TOPIC = {
 _BROKER = {"id": NUMBER, "host": STRING, "port": NUMBER, "rack": STRING}
 
 DATA: Mapping[str, ObjectSchema] = {
-    "kafka_topic": make_schema(
+    "kafka_topic": schema(
         "A topic that is there already. A missing one is an error.",
-        AttributeSchema("name", STRING, "Name of the topic.", required=True),
-        AttributeSchema("id", STRING, "The name again.", computed=True),
-        AttributeSchema("partitions", NUMBER, "Number of partitions.", computed=True),
-        AttributeSchema("replication_factor", NUMBER, "Replicas of each partition.", computed=True),
-        AttributeSchema(
+        Attribute("name", STRING, "Name of the topic.", required=True),
+        Attribute("id", STRING, "The name again.", computed=True),
+        Attribute("partitions", NUMBER, "Number of partitions.", computed=True),
+        Attribute("replication_factor", NUMBER, "Replicas of each partition.", computed=True),
+        Attribute(
             "replica_assignment",
             list_of(list_of(NUMBER)),
             "Broker ids of each partition, the preferred leader first.",
             computed=True,
         ),
-        AttributeSchema("config", map_of(STRING), "The topic's own overrides.", computed=True),
-        AttributeSchema(
-            "topic_id", STRING, "The id that the cluster gave the topic.", computed=True
-        ),
-        AttributeSchema("internal", BOOL, "Whether it belongs to Kafka itself.", computed=True),
+        Attribute("config", map_of(STRING), "The topic's own overrides.", computed=True),
+        Attribute("topic_id", STRING, "The id that the cluster gave the topic.", computed=True),
+        Attribute("internal", BOOL, "Whether it belongs to Kafka itself.", computed=True),
     ),
-    "kafka_topics": make_schema(
+    "kafka_topics": schema(
         "The topics that may be seen, in the order of their names. A topic that we may not "
         "describe is left out by Kafka without a word.",
-        AttributeSchema("name", STRING, "Only topics whose name fits: * stands for any text."),
-        AttributeSchema(
+        Attribute("name", STRING, "Only topics whose name fits: * stands for any text."),
+        Attribute(
             "list",
             list_of(object_of(_TOPIC)),
             "The topics; config is null where we may not see it. topic_name is the name again.",
             computed=True,
         ),
-        AttributeSchema(
+        Attribute(
             "complete",
             BOOL,
             "Whether these are all topics that fit. Kafka never says so: false means that others "
@@ -93,49 +91,49 @@ DATA: Mapping[str, ObjectSchema] = {
             computed=True,
         ),
     ),
-    "kafka_acls": make_schema(
+    "kafka_acls": schema(
         "The ACLs that fit every argument that is given.",
         *acls.FIELDS,
-        AttributeSchema(
+        Attribute(
             "resource_pattern_type_filter",
             STRING,
             "Any: both pattern types; Match: every pattern that covers resource_name.",
             choices=FILTERS,
         ),
-        AttributeSchema(
+        Attribute(
             "list",
             list_of(object_of(dict.fromkeys(acls.NAMES, STRING))),
             "The ACLs, sorted by principal. A type or operation that is newer than this version "
             "is its number.",
             computed=True,
         ),
-        AttributeSchema("complete", BOOL, "Whether these are all that there are.", computed=True),
+        Attribute("complete", BOOL, "Whether these are all that there are.", computed=True),
     ),
-    "kafka_quotas": make_schema(
+    "kafka_quotas": schema(
         "The quotas that fit every argument that is given: of a user, a client id or an address by "
         "name, or with default; entity_type alone: every quota that names such a part.",
         *quotas.ENTITY,
-        AttributeSchema(
+        Attribute(
             "list",
             list_of(object_of(quota_filter.FIELDS)),
             "The quotas, sorted by id, which is the import id and tells the default user from one "
             "of that name.",
             computed=True,
         ),
-        AttributeSchema("complete", BOOL, "Whether these are all that there are.", computed=True),
+        Attribute("complete", BOOL, "Whether these are all that there are.", computed=True),
         conflicts=quotas.CONFLICTS,
     ),
-    "kafka_cluster": make_schema(
+    "kafka_cluster": schema(
         "The cluster that the provider block leads to.",
-        AttributeSchema("cluster_id", STRING, "Id of the cluster.", computed=True),
-        AttributeSchema("brokers", list_of(object_of(_BROKER)), "The live brokers.", computed=True),
-        AttributeSchema(
+        Attribute("cluster_id", STRING, "Id of the cluster.", computed=True),
+        Attribute("brokers", list_of(object_of(_BROKER)), "The live brokers.", computed=True),
+        Attribute(
             "controller_id",
             NUMBER,
             "Node that leads the metadata quorum. null without Describe on Cluster.",
             computed=True,
         ),
-        AttributeSchema(
+        Attribute(
             "metadata_version",
             NUMBER,
             "Level of the feature metadata.version that the cluster has finalized.",
@@ -145,7 +143,7 @@ DATA: Mapping[str, ObjectSchema] = {
 }
 
 
-class AnswerSource(Struct, frozen=True):
+class Source(Struct, frozen=True):
     """Who answers. cluster: reads the values of `kafka_cluster` but metadata_version."""
 
     session: Session
@@ -153,7 +151,7 @@ class AnswerSource(Struct, frozen=True):
     cluster: Callable[[], FrozenMap | Fault]
 
 
-def answer_query(source: AnswerSource, name: str, arguments: FrozenMap) -> FrozenMap:
+def answer(source: Source, name: str, arguments: FrozenMap) -> FrozenMap:
     """The computed attributes of this data source. Raises KafkaformError (see
     `Session.query`)."""
     if name not in _ANSWERS:
@@ -163,12 +161,12 @@ def answer_query(source: AnswerSource, name: str, arguments: FrozenMap) -> Froze
     return _ANSWERS[name](source, arguments)
 
 
-def _answer_topic(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
+def _topic(source: Source, arguments: FrozenMap) -> FrozenMap:
     name = arguments["name"]
     identity = Identity(source.instance, topics.KIND, name)
     reading = source.session.read([identity])[identity]
     if not isinstance(reading, Observed):
-        _refuse_topic(name, reading)
+        _refuse(name, reading)
     seen = reading.attributes
     return FrozenMap(
         {
@@ -183,27 +181,27 @@ def _answer_topic(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
     )
 
 
-def _refuse_topic(name: str, reading: Absent | Hidden | Failed) -> NoReturn:
+def _refuse(name: str, reading: Absent | Hidden | Failed) -> NoReturn:
     if isinstance(reading, Hidden):
         raise KafkaformError(
             f'topic "{name}" is not there, or may not be seen: {reading.right} is missing',
             f"grant {reading.right}, or run as a principal that has it",
         )
     if isinstance(reading, Failed):
-        raise _make_read_error(f'topic "{name}"', reading.fault)
+        raise _unread(f'topic "{name}"', reading.fault)
     raise KafkaformError(
         f'there is no topic "{name}"', "correct the name, or have the topic created first"
     )
 
 
-def _make_read_error(what: str, fault: Fault) -> KafkaformError:
+def _unread(what: str, fault: Fault) -> KafkaformError:
     return KafkaformError(f"{what} cannot be read: {fault.message}", fault.advice)
 
 
-def _answer_topics(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
+def _topics(source: Source, arguments: FrozenMap) -> FrozenMap:
     sweep = source.session.sweep(topics.KIND, Depth.NAMES)
     if sweep.coverage.fault is not None:
-        raise _make_read_error("the list of topics", sweep.coverage.fault)
+        raise _unread("the list of topics", sweep.coverage.fault)
     pattern = arguments.get("name") or "*"
     found = sorted(
         (item for item in sweep.items if fnmatchcase(item.identity.key, pattern)),
@@ -213,16 +211,16 @@ def _answer_topics(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
     there = (item for item in found if not isinstance(readings[item.identity], Absent))
     return FrozenMap(
         {
-            "list": tuple(_describe_listed(item, readings[item.identity]) for item in there),
+            "list": tuple(_listed(item, readings[item.identity]) for item in there),
             "complete": sweep.coverage.kind is CoverageKind.COMPLETE,
         }
     )
 
 
-def _describe_listed(item: Observed, reading: Reading) -> FrozenMap:
+def _listed(item: Observed, reading: Reading) -> FrozenMap:
     """item: as the listing shows it; reading: the same topic read by name, for its configs."""
     if isinstance(reading, Failed):
-        _refuse_topic(item.identity.key, reading)
+        _refuse(item.identity.key, reading)
     whole = reading if isinstance(reading, Observed) else None
     seen = (whole or item).attributes
     return FrozenMap(
@@ -238,48 +236,48 @@ def _describe_listed(item: Observed, reading: Reading) -> FrozenMap:
     )
 
 
-def _answer_acls(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
+def _acls(source: Source, arguments: FrozenMap) -> FrozenMap:
     sweep = source.session.sweep(acls.KIND, Depth.FULL)
     if sweep.coverage.fault is not None:
-        raise _make_read_error("the list of ACLs", sweep.coverage.fault)
-    found = sorted(acls.parse_acl(item.attributes) for item in sweep.items)
+        raise _unread("the list of ACLs", sweep.coverage.fault)
+    found = sorted(acls.acl_of(item.attributes) for item in sweep.items)
     return FrozenMap(
         {
-            "list": tuple(acl.attributes for acl in found if fits_arguments(acl, arguments)),
+            "list": tuple(acl.attributes for acl in found if fits(acl, arguments)),
             "complete": sweep.coverage.kind is CoverageKind.COMPLETE,
         }
     )
 
 
-def _answer_quotas(source: AnswerSource, arguments: FrozenMap) -> FrozenMap:
+def _quotas(source: Source, arguments: FrozenMap) -> FrozenMap:
     sweep = source.session.sweep(quotas.KIND, Depth.FULL)
     if sweep.coverage.fault is not None:
-        raise _make_read_error("the list of quotas", sweep.coverage.fault)
+        raise _unread("the list of quotas", sweep.coverage.fault)
     found = sorted(sweep.items, key=lambda item: item.identity.key)
     return FrozenMap(
         {
             "list": tuple(
-                quota_filter.describe_quota(item)
+                quota_filter.listed(item)
                 for item in found
-                if quota_filter.fits_arguments(item.attributes["entity"], arguments)
+                if quota_filter.fits(item.attributes["entity"], arguments)
             ),
             "complete": sweep.coverage.kind is CoverageKind.COMPLETE,
         }
     )
 
 
-def _answer_cluster(source: AnswerSource, _: FrozenMap) -> FrozenMap:
+def _cluster(source: Source, _: FrozenMap) -> FrozenMap:
     found = source.cluster()
     if isinstance(found, Fault):
-        raise _make_read_error("the cluster", found)
+        raise _unread("the cluster", found)
     level = source.session.facts.values.get("metadata_version")
     return found.with_items({"metadata_version": level})
 
 
-_ANSWERS: Mapping[str, Callable[[AnswerSource, FrozenMap], FrozenMap]] = {
-    "kafka_topic": _answer_topic,
-    "kafka_topics": _answer_topics,
-    "kafka_acls": _answer_acls,
-    "kafka_quotas": _answer_quotas,
-    "kafka_cluster": _answer_cluster,
+_ANSWERS: Mapping[str, Callable[[Source, FrozenMap], FrozenMap]] = {
+    "kafka_topic": _topic,
+    "kafka_topics": _topics,
+    "kafka_acls": _acls,
+    "kafka_quotas": _quotas,
+    "kafka_cluster": _cluster,
 }

@@ -11,12 +11,12 @@ import typer
 from ...core.diagnostics import has_errors
 from ...core.errors import ConfigurationError
 from ...core.resource import ProviderConfig
-from ...core.schema import AttributeSchema, ObjectSchema
-from ...language.declare.top_level import declare_blocks
+from ...core.schema import Attribute, ObjectSchema
+from ...language.declare.top_level import declare
 from ...provider.registry import Registry
-from ...render.text import inline, render_json, render_table
+from ...render.text import inline, json_line, table
 from ...workflow.configuration.evaluation import Inputs, read_configuration
-from ...workflow.terraform_json import make_provider_json
+from ...workflow.terraform_json import provider_json
 from ..options.flags import Var, VarFile
 from ..terminal.console import Console
 
@@ -33,31 +33,27 @@ def providers(context: typer.Context, var: Var = [], var_file: VarFile = []) -> 
     """
     if context.invoked_subcommand is not None:
         return
-    registry, console = Registry(), Console.make_standard()
-    configuration = read_configuration(Path(), Inputs.read(var, var_file), registry)
-    desired = configuration.evaluate_desired(offline=True)
+    registry, console = Registry(), Console.standard()
+    configuration = read_configuration(Path(), Inputs.of(var, var_file), registry)
+    desired = configuration.desired(offline=True)
     if has_errors(desired.diagnostics):
         raise ConfigurationError("the configuration has faults", diagnostics=desired.diagnostics)
-    blocks = {
-        name: block.name for name, block in declare_blocks(configuration.tree)[0].providers.items()
-    }
+    blocks = {name: block.name for name, block in declare(configuration.tree)[0].providers.items()}
     used = blocks | {instance: found.name for instance, found in desired.providers.items()}
     if not used:
-        console.write("The configuration uses no provider.")
+        console.out("The configuration uses no provider.")
     rows = [
         [
             inline(instance),
-            f"{name} ({registry.describe_package(name)})",
-            _render_address(desired.providers, instance),
+            f"{name} ({registry.package(name)})",
+            _address(desired.providers, instance),
         ]
         for instance, name in sorted(used.items())
     ]
-    console.write_lines(
-        render_table([["instance", "provider", "connects to"], *rows] if rows else [])
-    )
+    console.lines(table([["instance", "provider", "connects to"], *rows] if rows else []))
 
 
-def _render_address(known: Mapping[str, ProviderConfig], instance: str) -> str:
+def _address(known: Mapping[str, ProviderConfig], instance: str) -> str:
     if instance not in known:
         return "(needs variables that have no value)"
     places = known[instance].config.get(ADDRESS) or ()
@@ -72,11 +68,11 @@ def schema(
 
     Includes all installed providers, whether or not the configuration uses them.
     """
-    registry, console = Registry(), Console.make_standard()
+    registry, console = Registry(), Console.standard()
     found = {name: registry.load(name) for name in registry.names}
     if json:
-        schemas = {name: make_provider_json(provider) for name, provider in found.items()}
-        console.write(render_json({"format_version": "1.0", "provider_schemas": schemas}))
+        schemas = {name: provider_json(provider) for name, provider in found.items()}
+        console.out(json_line({"format_version": "1.0", "provider_schemas": schemas}))
         return
     for name, provider in found.items():
         kinds = {kind: item.schema for kind, item in provider.types.items()}
@@ -85,17 +81,17 @@ def schema(
             *((f'resource "{kind}"', item) for kind, item in kinds.items()),
             *((f'data "{kind}"', item) for kind, item in provider.data.items()),
         ):
-            console.write_lines([title, *render_table(list(_list_rows(item))), ""])
+            console.lines([title, *table(list(_rows(item))), ""])
 
 
-def _list_rows(item: ObjectSchema, outer: str = "") -> Iterator[list[str]]:
+def _rows(item: ObjectSchema, outer: str = "") -> Iterator[list[str]]:
     for name, attribute in sorted(item.attributes.items()):
-        yield [f"  {outer}{name}", str(attribute.type), _describe_origin(attribute)]
+        yield [f"  {outer}{name}", str(attribute.type), _given(attribute)]
     for name, inner in item.blocks.items():
-        yield from _list_rows(inner, f"{outer}{name}.")
+        yield from _rows(inner, f"{outer}{name}.")
 
 
-def _describe_origin(attribute: AttributeSchema) -> str:
+def _given(attribute: Attribute) -> str:
     if attribute.required:
         return "required"
     return "computed" if attribute.computed else ""

@@ -8,8 +8,8 @@ import pyspark.sql.functions as F
 from pyspark.sql import Column, DataFrame
 
 from ...core.landing import CLUSTER, DESIRED, LIVE, STATE
-from ..landed.cluster_names import GOOD, select_latest_snapshots
-from ..tables.dataset import BuildContext, Frames
+from ..landed.cluster_names import GOOD, latest_snapshots
+from ..tables.dataset import Context, Frames
 from ..tables.definitions import TABLES
 
 _MAP = "map<string,string>"
@@ -20,7 +20,7 @@ _DECLARED = (
 _STATES = "lineage string, name string, owner string"
 
 
-def build_cluster(frames: Frames, context: BuildContext) -> DataFrame:
+def cluster(frames: Frames, context: Context) -> DataFrame:
     """Every cluster of fleet.hcl, every one that has landed, and every scope id that a state, a
     configuration or a log speaks of and that is none of theirs.
 
@@ -28,44 +28,42 @@ def build_cluster(frames: Frames, context: BuildContext) -> DataFrame:
     answered with last, or else what fleet.hcl says.
     """
     tries = frames["snapshot"].where(F.col("source") == LIVE)
-    last = select_latest_snapshots(tries, ["subject"]).select(
+    last = latest_snapshots(tries, ["subject"]).select(
         F.col("subject").alias("cluster"),
         F.col(GOOD).isNull().alias("failed"),
         F.col("error").alias("last_error"),
     )
-    good = _select_newest(frames)
-    ids = select_latest_snapshots(tries.where(F.col("scope_id").isNotNull()), ["subject"])
+    good = _newest(frames)
+    ids = latest_snapshots(tries.where(F.col("scope_id").isNotNull()), ["subject"])
     seen = (
-        last.join(_select_shown(good), "cluster", how="left")
+        last.join(_shown(good), "cluster", how="left")
         .join(ids.select(F.col("subject").alias("cluster"), "scope_id"), "cluster", how="left")
-        .join(_count_brokers(frames["snapshot_raw"]), ["cluster", "snapshot"], how="left")
+        .join(_brokers(frames["snapshot_raw"]), ["cluster", "snapshot"], how="left")
     )
-    declared = _list_declared(frames["snapshot"], context)
+    declared = _declared(frames["snapshot"], context)
     known = declared.join(seen, "cluster", how="full").withColumn(
         "cluster_id", F.coalesce("scope_id", "declared_id")
     )
-    strangers = _list_mentioned(frames).join(
-        known.select("cluster_id"), "cluster_id", how="left_anti"
-    )
+    strangers = _mentioned(frames).join(known.select("cluster_id"), "cluster_id", how="left_anti")
     others = strangers.withColumn("cluster", F.col("cluster_id"))
     rows = known.unionByName(others, allowMissingColumns=True)
-    return _fill_columns(rows, context)
+    return _told(rows, context)
 
 
-def find_newest_builds(frames: Frames) -> DataFrame:
+def newest_builds(frames: Frames) -> DataFrame:
     """The builds that took in the newest snapshot of each cluster."""
-    return _select_newest(frames).select("_build").distinct()
+    return _newest(frames).select("_build").distinct()
 
 
-def _select_newest(frames: Frames) -> DataFrame:
+def _newest(frames: Frames) -> DataFrame:
     good = (F.col("source") == LIVE) & F.col(GOOD).isNotNull()
-    return select_latest_snapshots(frames["snapshot"].where(good), ["subject"])
+    return latest_snapshots(frames["snapshot"].where(good), ["subject"])
 
 
-def _fill_columns(rows: DataFrame, context: BuildContext) -> DataFrame:
+def _told(rows: DataFrame, context: Context) -> DataFrame:
     filled = {
         "registered": F.coalesce("registered", F.lit(False)),
-        "status": _judge_status(context),
+        "status": _status(context),
         "coverage": F.coalesce("coverage", F.create_map().cast(_MAP)),
         "error": F.col("last_error"),
         "brokers": F.expr("try_cast(brokers AS INT)"),
@@ -73,7 +71,7 @@ def _fill_columns(rows: DataFrame, context: BuildContext) -> DataFrame:
     return rows.withColumns(filled).select(*TABLES["cluster"].names)
 
 
-def _judge_status(context: BuildContext) -> Column:
+def _status(context: Context) -> Column:
     """What went wrong last counts more than how old the rest is."""
     oldest = context.as_of - timedelta(hours=context.register.settings.stale_after_hours)
     return (
@@ -85,12 +83,12 @@ def _judge_status(context: BuildContext) -> Column:
     )
 
 
-def _select_shown(good: DataFrame) -> DataFrame:
+def _shown(good: DataFrame) -> DataFrame:
     name = F.col("subject").alias("cluster")
     return good.select(name, "snapshot", "captured_at", "coverage", "complete")
 
 
-def _count_brokers(snapshot_raw: DataFrame) -> DataFrame:
+def _brokers(snapshot_raw: DataFrame) -> DataFrame:
     """cluster, snapshot, brokers, quota_callback: one row a snapshot."""
     about = snapshot_raw.where((F.col("source") == LIVE) & (F.col("kind") == CLUSTER))
     return about.groupBy(F.col("subject").alias("cluster"), "snapshot").agg(
@@ -99,21 +97,21 @@ def _count_brokers(snapshot_raw: DataFrame) -> DataFrame:
     )
 
 
-def _list_declared(like: DataFrame, context: BuildContext) -> DataFrame:
+def _declared(like: DataFrame, context: Context) -> DataFrame:
     """What fleet.hcl says. like: a frame of the session to make it in."""
     rows = [
-        (c.name, c.cluster_id, c.env, c.region, c.owner, _to_list(c.super_users), c.allow_if_no_acl)
+        (c.name, c.cluster_id, c.env, c.region, c.owner, _list(c.super_users), c.allow_if_no_acl)
         for c in context.register.clusters
     ]
     made = like.sparkSession.createDataFrame(rows, _DECLARED)
     return made.withColumn("registered", F.lit(True))
 
 
-def _to_list(names: tuple[str, ...] | None) -> list[str] | None:
+def _list(names: tuple[str, ...] | None) -> list[str] | None:
     return None if names is None else list(names)
 
 
-def _list_mentioned(frames: Frames) -> DataFrame:
+def _mentioned(frames: Frames) -> DataFrame:
     """cluster_id: each once. A run says at its begin which clusters it is about."""
     told = frames["run"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
     landed = frames["snapshot"].select(F.explode(F.map_values("scopes")).alias("cluster_id"))
@@ -121,14 +119,14 @@ def _list_mentioned(frames: Frames) -> DataFrame:
     return both.distinct()
 
 
-def build_lineage(frames: Frames, context: BuildContext) -> DataFrame:
+def lineage(frames: Frames, context: Context) -> DataFrame:
     """Every state of fleet.hcl whose lineage is known, and every one that has landed.
 
     frames: snapshot, audit_raw. One row a lineage. A configuration that could not be read the last
     time is not known, whatever was known before; a state is known as it was read last.
     """
     snapshot = frames["snapshot"]
-    tries = select_latest_snapshots(snapshot.where(F.col("source") == DESIRED), ["subject"])
+    tries = latest_snapshots(snapshot.where(F.col("source") == DESIRED), ["subject"])
     states = snapshot.where((F.col("source") == STATE) & F.col(GOOD).isNotNull())
     desired = tries.select(
         F.col("subject").alias("lineage"),
@@ -137,7 +135,7 @@ def build_lineage(frames: Frames, context: BuildContext) -> DataFrame:
         F.col("scopes").alias("desired_scopes"),
         "error",
     )
-    state = select_latest_snapshots(states, ["subject"]).select(
+    state = latest_snapshots(states, ["subject"]).select(
         F.col("subject").alias("lineage"),
         F.col("captured_at").alias("state_at"),
         F.col("scopes").alias("state_scopes"),
@@ -155,12 +153,12 @@ def build_lineage(frames: Frames, context: BuildContext) -> DataFrame:
     )
     filled = {
         "desired_known": F.coalesce("desired_known", F.lit(False)),
-        "scopes": _merge_maps(F.col("desired_scopes"), F.col("state_scopes")),
+        "scopes": _both(F.col("desired_scopes"), F.col("state_scopes")),
     }
     return rows.withColumns(filled).select(*TABLES["lineage"].names)
 
 
-def _merge_maps(first: Column, second: Column) -> Column:
+def _both(first: Column, second: Column) -> Column:
     """One map of two that may be null; where both have a key, the second one's."""
     empty = F.create_map().cast(_MAP)
     one, two = F.coalesce(first, empty), F.coalesce(second, empty)

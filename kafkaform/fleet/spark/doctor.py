@@ -15,11 +15,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...core.errors import KafkaformError, StorageError
-from ...core.objects import ObjectChanged, ObjectExists, Objects
+from ...core.objects import Changed, Exists, Objects
 from ..tables.manifest import FOLDER
 from . import java
-from .class_archive import make_start_options
-from .session import SparkPlace, name_delta_package
+from .class_archive import starting
+from .session import Place, packages
 
 NEEDED = (
     ("pyspark", (4,), (4, 3)),
@@ -39,7 +39,7 @@ _PATIENCE_SECONDS = 60
 _INSTALL = "Run `pip install 'kafkaform[fleet]'`."
 
 
-class DoctorCheck(Struct, frozen=True):
+class Check(Struct, frozen=True):
     """good: None if it cannot be told here; told: what was found; advice: empty if all is well."""
 
     name: str
@@ -48,58 +48,56 @@ class DoctorCheck(Struct, frozen=True):
     advice: str = ""
 
 
-def run_checks(
-    place: SparkPlace, objects: Objects | None, folder: Path | None
-) -> Iterator[DoctorCheck]:
+def checks(place: Place, objects: Objects | None, folder: Path | None) -> Iterator[Check]:
     """objects: of the root, None: it was not named; folder: the root, if it is one of this
     computer's."""
-    yield DoctorCheck("python", True, sys.version.split()[0])
-    yield from _check_packages()
-    yield _check_java(place)
-    yield _check_jars(place)
+    yield Check("python", True, sys.version.split()[0])
+    yield from _packages()
+    yield _java(place)
+    yield _jars(place)
     if place.local:
-        yield _check_classes(place)
-    for name, path in _list_folders(folder):
-        yield _check_disk(name, path)
+        yield _classes(place)
+    for name, path in _folders(folder):
+        yield _disk(name, path)
     if objects is not None:
-        yield _check_writes(objects)
+        yield _writes(objects)
     if objects is not None and folder is None and not place.connect:
-        yield from _check_hadoop(objects.location)
+        yield from _hadoop(objects.location)
 
 
-def _check_packages() -> Iterator[DoctorCheck]:
+def _packages() -> Iterator[Check]:
     for name, first, end in NEEDED:
         try:
             found = version(name)
         except PackageNotFoundError:
-            yield DoctorCheck(name, False, "it is not installed", _INSTALL)
+            yield Check(name, False, "it is not installed", _INSTALL)
             continue
-        numbers = _parse_version(found)
+        numbers = _numbers(found)
         good = first <= numbers and (end is None or numbers < end)
-        yield DoctorCheck(name, good, found, "" if good else _INSTALL)
+        yield Check(name, good, found, "" if good else _INSTALL)
 
 
-def _parse_version(text: str) -> tuple[int, ...]:
+def _numbers(text: str) -> tuple[int, ...]:
     """`4.2.0rc1` -> (4, 2)."""
     parts = text.split(".")
     whole = next((n for n, part in enumerate(parts) if not part.isdecimal()), len(parts))
     return tuple(map(int, parts[:whole]))
 
 
-def _check_java(place: SparkPlace) -> DoctorCheck:
+def _java(place: Place) -> Check:
     if place.connect:
-        return DoctorCheck("java", None, f"the Connect server's counts ({place.master})")
+        return Check("java", None, f"the Connect server's counts ({place.master})")
     try:
-        found = java.find_java(place.cache)
+        found = java.find(place.cache)
     except KafkaformError as error:
-        return DoctorCheck("java", False, error.message, error.advice)
+        return Check("java", False, error.message, error.advice)
     told = f"{found.version} ({found.found}{'' if found.whole else _SHIMMED})"
-    fault = _find_fault(found.home / "bin" / "java")
+    fault = _fault(found.home / "bin" / "java")
     advice = "Set JAVA_HOME to another one." if fault else ""
-    return DoctorCheck("java", not fault, f"{told} {fault}".rstrip(), advice)
+    return Check("java", not fault, f"{told} {fault}".rstrip(), advice)
 
 
-def _find_fault(program: Path) -> str:
+def _fault(program: Path) -> str:
     """Why this Java does not run, empty if it does: its files may be for another computer."""
     try:
         # As Spark starts it: without the module there is an error, unless the script drops it.
@@ -115,26 +113,26 @@ def _find_fault(program: Path) -> str:
     return f"does not run: {''.join(last)}" if done.returncode else ""
 
 
-def _check_jars(place: SparkPlace) -> DoctorCheck:
+def _jars(place: Place) -> Check:
     if place.connect:
-        return DoctorCheck("jars", None, "the Connect server must have Delta Lake's")
+        return Check("jars", None, "the Connect server must have Delta Lake's")
     missing = [jar for jar in place.jars if "://" not in jar and not Path(jar).is_file()]
     if missing:
-        return DoctorCheck("jars", False, f"{missing[0]} is not there", "Correct --jars.")
+        return Check("jars", False, f"{missing[0]} is not there", "Correct --jars.")
     if place.jars:
-        return DoctorCheck("jars", True, ", ".join(place.jars))
+        return Check("jars", True, ", ".join(place.jars))
     if place.ivy is not None and not place.ivy.is_file():
-        return DoctorCheck("jars", False, f"{place.ivy} is not there", "Correct --ivy-settings.")
+        return Check("jars", False, f"{place.ivy} is not there", "Correct --ivy-settings.")
     try:
-        group, name, number = name_delta_package().split(":")
+        group, name, number = packages().split(":")
     except PackageNotFoundError:
-        return DoctorCheck("jars", False, "the packages come first", _INSTALL)
+        return Check("jars", False, "the packages come first", _INSTALL)
     folder, prefix = place.cache / "jars", ""
     if place.ivy is not None:
         folder, prefix = place.cache / "ivy" / "jars", f"{group}_"
     if all((folder / f"{prefix}{jar}-{number}.jar").is_file() for jar in (name, _STORAGE)):
-        return DoctorCheck("jars", True, f"{name} {number} is in {folder}")
-    return DoctorCheck(
+        return Check("jars", True, f"{name} {number} is in {folder}")
+    return Check(
         "jars",
         None,
         f"{name} {number} will be downloaded when Spark starts first",
@@ -142,24 +140,22 @@ def _check_jars(place: SparkPlace) -> DoctorCheck:
     )
 
 
-def _check_classes(place: SparkPlace) -> DoctorCheck:
+def _classes(place: Place) -> Check:
     """Without them all works, only later."""
     try:
-        kept = make_start_options(place.cache)
+        kept = starting(place.cache)
     except (KafkaformError, PackageNotFoundError):
-        return DoctorCheck("classes", None, "Java and Spark come first")
+        return Check("classes", None, "Java and Spark come first")
     if kept:
-        return DoctorCheck(
-            "classes", True, f"Spark starts from those that are kept in {place.cache}"
-        )
+        return Check("classes", True, f"Spark starts from those that are kept in {place.cache}")
     advice = "`kafkaform fleet prepare` keeps Java's classes, so that Spark starts sooner."
-    return DoctorCheck("classes", None, "each session reads them anew", advice)
+    return Check("classes", None, "each session reads them anew", advice)
 
 
-def _check_hadoop(location: str) -> Iterator[DoctorCheck]:
+def _hadoop(location: str) -> Iterator[Check]:
     """Spark has a way of its own to a store, which nothing else here tries; HDFS it knows."""
     if not location.startswith("hdfs://"):
-        yield DoctorCheck(
+        yield Check(
             "hadoop",
             None,
             f"Spark reaches {location} through jars of Hadoop's",
@@ -168,7 +164,7 @@ def _check_hadoop(location: str) -> Iterator[DoctorCheck]:
         )
 
 
-def _list_folders(root: Path | None) -> Iterator[tuple[str, Path]]:
+def _folders(root: Path | None) -> Iterator[tuple[str, Path]]:
     """Where much is written."""
     named = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
     for path in filter(None, named):
@@ -179,49 +175,43 @@ def _list_folders(root: Path | None) -> Iterator[tuple[str, Path]]:
         yield "root", root
 
 
-def _check_disk(name: str, path: Path) -> DoctorCheck:
+def _disk(name: str, path: Path) -> Check:
     there = next(
         folder for folder in (path.absolute(), *path.absolute().parents) if folder.exists()
     )
     free = shutil.disk_usage(there).free
     told = f"{free / _GIB:.1f} GiB free in {there}"
     if not os.access(there, os.W_OK | os.X_OK):
-        return DoctorCheck(
-            name, False, f"{there} cannot be written", "Change its rights or the place."
-        )
+        return Check(name, False, f"{there} cannot be written", "Change its rights or the place.")
     if free >= LEAST_BYTES:
-        return DoctorCheck(name, True, told)
-    return DoctorCheck(
-        name, False, told, f"Free some space: {LEAST_BYTES / _GIB:.0f} GiB at least."
-    )
+        return Check(name, True, told)
+    return Check(name, False, told, f"Free some space: {LEAST_BYTES / _GIB:.0f} GiB at least.")
 
 
-def _check_writes(objects: Objects) -> DoctorCheck:
+def _writes(objects: Objects) -> Check:
     """Whether two writers could lose each other's work in the root."""
     key = f"{FOLDER}/probe-{secrets.token_hex(8)}"
     try:
-        told = _find_broken_promise(objects, key)
+        told = _promises(objects, key)
     except StorageError as error:
-        return DoctorCheck("writes", False, error.message, error.advice)
+        return Check("writes", False, error.message, error.advice)
     advice = "" if told is None else "Use a store whose writes can be made conditional."
-    return DoctorCheck(
-        "writes", told is None, told or f"{objects.location} keeps its promises", advice
-    )
+    return Check("writes", told is None, told or f"{objects.location} keeps its promises", advice)
 
 
-def _find_broken_promise(objects: Objects, key: str) -> str | None:
+def _promises(objects: Objects, key: str) -> str | None:
     """The one that is broken, if any."""
     first = objects.create(key, b"one")
     try:
         objects.create(key, b"two")
         return "a write over what is there was not refused"
-    except ObjectExists:
+    except Exists:
         pass
     try:
         objects.replace(key, b"three", objects.replace(key, b"two", first))
         objects.replace(key, b"four", first)
         return "a write over a newer version was not refused"
-    except ObjectChanged:
+    except Changed:
         return None
     finally:
         objects.delete(key)

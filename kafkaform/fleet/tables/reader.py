@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from ...core.errors import StorageError, UsageError
 from .definitions import SCHEMA_VERSION, TABLES
-from .delta_files import delta_address, make_storage_options
+from .delta_files import options, place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,7 @@ _SETTINGS = {"datafusion.sql_parser.dialect": "postgres"}
 Row = Mapping[str, Any]
 
 
-class BuiltTable(Struct, frozen=True):
+class Part(Struct, frozen=True):
     """One table of a build. version: Delta's."""
 
     version: int
@@ -51,18 +51,18 @@ class Build(Struct, frozen=True):
     root: str
     name: str
     fingerprint: str
-    parts: Mapping[str, BuiltTable]
+    parts: Mapping[str, Part]
     started: datetime
     ended: datetime
     as_of: datetime
 
 
-def read_current(root: str) -> Build:
+def current(root: str) -> Build:
     """The newest build below this folder or URL.
 
     Raises UsageError: there is none; StorageError: it cannot be read.
     """
-    pointer = _read_file(root, CURRENT)
+    pointer = _read(root, CURRENT)
     if pointer is None:
         raise UsageError(
             f"there is no build yet in {root}",
@@ -74,13 +74,13 @@ def read_current(root: str) -> Build:
 def read_build(root: str, name: str) -> Build:
     """The build of this name. Raises UsageError: there is none; StorageError: a later version
     made it, or its manifest cannot be read."""
-    text = _read_file(root, f"{name}.json") if _NAME.fullmatch(name) else None
+    text = _read(root, f"{name}.json") if _NAME.fullmatch(name) else None
     if text is None:
         raise UsageError(
             f"{root} has no build {name!r}", "`kafkaform fleet status` lists the builds."
         )
     try:
-        return _make_build(root, json.loads(text))
+        return _build(root, json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(
             f"the manifest of build {name} in {root} cannot be read: "
@@ -89,28 +89,26 @@ def read_build(root: str, name: str) -> Build:
         ) from None
 
 
-def list_builds(root: str) -> tuple[str, ...]:
+def builds(root: str) -> tuple[str, ...]:
     """The names of all builds whose manifests are still there, sorted."""
     from pyarrow.fs import FileSelector  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     with _refusing(root):
-        handler = _open_handler(root)
+        handler = _handler(root)
         selector = FileSelector(FOLDER, allow_not_found=True)
         found = handler.get_file_info_selector(selector) if handler else ()
     names = (Path(info.path).name for info in found)
     return tuple(sorted(name.removesuffix(".json") for name in names if name.endswith(".json")))
 
 
-def find_before(build: Build) -> Build | None:
+def before(build: Build) -> Build | None:
     """The newest build that ended before this one, None if there is none."""
-    others = (
-        read_build(build.root, name) for name in list_builds(build.root) if name != build.name
-    )
+    others = (read_build(build.root, name) for name in builds(build.root) if name != build.name)
     older = (other for other in others if other.ended <= build.ended)
     return max(older, key=lambda other: (other.ended, other.name), default=None)
 
 
-def _make_build(root: str, data: Mapping[str, Any]) -> Build:
+def _build(root: str, data: Mapping[str, Any]) -> Build:
     if data["schema_version"] > SCHEMA_VERSION:
         raise StorageError(
             f"build {data['build']} in {root} has tables of version {data['schema_version']}; "
@@ -118,7 +116,7 @@ def _make_build(root: str, data: Mapping[str, Any]) -> Build:
             "Use the version of kafkaform that made the build, or a later one.",
         )
     parts = {
-        name: BuiltTable(int(part["version"]), int(part["rows"]), float(part["seconds"] or 0))
+        name: Part(int(part["version"]), int(part["rows"]), float(part["seconds"] or 0))
         for name, part in sorted(data["tables"].items())
     }
     times = {name: datetime.fromisoformat(data[name]) for name in ("started", "ended", "as_of")}
@@ -137,10 +135,10 @@ class Gold:
         """Whether the build has made all of these tables."""
         return self.build.parts.keys() >= set(tables)
 
-    def read_table(self, name: str) -> pa.Table:
+    def table(self, name: str) -> pa.Table:
         """All rows of one table."""
         self.require(name)
-        return self.read_arrow(f"select * from {name}")
+        return self.arrow(f"select * from {name}")
 
     def require(self, name: str) -> None:
         """Raises UsageError if the build has not made this table."""
@@ -151,21 +149,21 @@ class Gold:
                 "`kafkaform fleet status` lists the tables of a build.",
             )
 
-    def read_rows(self, sql: str) -> list[dict[str, Any]]:
+    def rows(self, sql: str) -> list[dict[str, Any]]:
         """The result of a query of ours; maps are dicts, times are UTC.
 
         Raises StorageError: the files are gone or damaged.
         """
-        return [row for batch in self.read_batches(sql) for row in to_rows(batch)]
+        return [row for batch in self.batches(sql) for row in plain(batch)]
 
-    def read_arrow(self, sql: str) -> pa.Table:
+    def arrow(self, sql: str) -> pa.Table:
         """The same as one Arrow table."""
         import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
         with _refusing(self.build.root):
             return pa.table(self.execute(sql).read_all())
 
-    def read_batches(self, sql: str) -> Iterator[pa.RecordBatch]:
+    def batches(self, sql: str) -> Iterator[pa.RecordBatch]:
         """The same, piece by piece."""
         import pyarrow as pa  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
@@ -181,21 +179,21 @@ class Gold:
             self._engine = QueryBuilder(_SETTINGS)
         wanted = {word.lower() for word in _WORD.findall(sql)} & self.build.parts.keys()
         for name in sorted(wanted - self._open):
-            folder = f"{delta_address(self.build.root)}/tables/{TABLES[name].layer}/{name}"
+            folder = f"{place(self.build.root)}/tables/{TABLES[name].layer}/{name}"
             version = self.build.parts[name].version
-            table = DeltaTable(folder, version=version, storage_options=make_storage_options())
+            table = DeltaTable(folder, version=version, storage_options=options())
             self._engine.register(name, table)
             self._open.add(name)
         return self._engine.execute(sql)
 
 
-def to_rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
     """The rows of a batch as Python values."""
     rows: list[dict[str, Any]] = batch.to_pylist(maps_as_pydicts="lossy")
     return rows
 
 
-def quote_text(text: str) -> str:
+def literal(text: str) -> str:
     """Text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
 
@@ -215,7 +213,7 @@ class _refusing:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None and _is_foreign(error):
             raise StorageError(
-                f"cannot read {self._root}: {describe_error(error)}",
+                f"cannot read {self._root}: {told(error)}",
                 "Check the root, the rights and the credentials in the environment; if files of "
                 "an old build are gone, make a new one with `kafkaform fleet run`.",
             ) from None
@@ -229,16 +227,16 @@ def _is_foreign(error: BaseException) -> bool:
     return isinstance(error, OSError | DeltaError | ArrowException) or type(error) is Exception
 
 
-def describe_error(error: BaseException) -> str:
+def told(error: BaseException) -> str:
     """The first line of a message, without the colours that delta-rs puts into some."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
     return " ".join(text.split())[:400]
 
 
-def _read_file(root: str, name: str) -> bytes | None:
+def _read(root: str, name: str) -> bytes | None:
     """A file of the folder of manifests, None if it is not there."""
     with _refusing(root):
-        handler = _open_handler(root)
+        handler = _handler(root)
         if handler is None:
             return None
         try:
@@ -248,12 +246,12 @@ def _read_file(root: str, name: str) -> bytes | None:
         return data
 
 
-def _open_handler(root: str) -> Any:
+def _handler(root: str) -> Any:
     """delta-rs's view of a folder or a store; None: the folder is not there."""
     from deltalake.exceptions import TableNotFoundError  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
     from deltalake.fs import DeltaStorageHandler  # noqa: PLC0415  # the fleet extra has it, and it is slow to load
 
     try:
-        return DeltaStorageHandler(delta_address(root), make_storage_options())
+        return DeltaStorageHandler(place(root), options())
     except TableNotFoundError:
         return None

@@ -6,68 +6,66 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from ...syntax.jsonvalues import StringMode
+from ...syntax.jsonvalues import Mode
 
 
-class JsonForm(Struct, frozen=True):
+class Form(Struct, frozen=True):
     """labels: how many stand before the body; blocks: name of a nested block -> its key in
     FORMS; modes: arguments whose strings are not read in `mode`."""
 
     labels: int = 0
     blocks: Mapping[str, str] = field(default_factory=dict)
-    modes: Mapping[str, StringMode] = field(default_factory=dict)
-    mode: StringMode = StringMode.TEMPLATE
+    modes: Mapping[str, Mode] = field(default_factory=dict)
+    mode: Mode = Mode.TEMPLATE
 
 
-def _make_modes(spelled: str = "", literal: str = "", path: str = "") -> Mapping[str, StringMode]:
+def _modes(spelled: str = "", literal: str = "", path: str = "") -> Mapping[str, Mode]:
     return {
-        **dict.fromkeys(spelled.split(), StringMode.SPELLED),
-        **dict.fromkeys(literal.split(), StringMode.LITERAL),
-        **dict.fromkeys(path.split(), StringMode.PATH),
+        **dict.fromkeys(spelled.split(), Mode.SPELLED),
+        **dict.fromkeys(literal.split(), Mode.LITERAL),
+        **dict.fromkeys(path.split(), Mode.PATH),
     }
 
 
-def _map_to_same(names: str) -> Mapping[str, str]:
+def _same(names: str) -> Mapping[str, str]:
     return {name: name for name in names.split()}
 
 
 _RULES = {"precondition": "plain", "postcondition": "plain"}
-_OBJECT = JsonForm(2, _map_to_same("lifecycle dynamic"), _make_modes("provider depends_on"))
-_SETTINGS = _make_modes(literal="required_version")
+_OBJECT = Form(2, _same("lifecycle dynamic"), _modes("provider depends_on"))
+_SETTINGS = _modes(literal="required_version")
 
-TOP: Mapping[str, JsonForm] = {
-    "kafkaform": JsonForm(0, _map_to_same("backend"), _SETTINGS),
-    "terraform": JsonForm(
-        0, _map_to_same("backend cloud encryption required_providers provider_meta"), _SETTINGS
+TOP: Mapping[str, Form] = {
+    "kafkaform": Form(0, _same("backend"), _SETTINGS),
+    "terraform": Form(
+        0, _same("backend cloud encryption required_providers provider_meta"), _SETTINGS
     ),
-    "provider": JsonForm(1, _map_to_same("dynamic"), _make_modes(literal="alias version")),
+    "provider": Form(1, _same("dynamic"), _modes(literal="alias version")),
     "resource": _OBJECT,
     "data": _OBJECT,
-    "module": JsonForm(1, {}, _make_modes("providers depends_on", "source version")),
-    "variable": JsonForm(
-        1, {"validation": "plain"}, _make_modes("type", "default description deprecated")
-    ),
-    "locals": JsonForm(),
-    "output": JsonForm(1, _RULES, _make_modes("depends_on", "description deprecated")),
-    "check": JsonForm(1, {"data": "data", "assert": "plain"}),
-    "removed": JsonForm(0, {"lifecycle": "plain"}, _make_modes("from")),
-    "import": JsonForm(0, {}, _make_modes("to provider")),
-    "moved": JsonForm(0, {}, _make_modes("from to")),
+    "module": Form(1, {}, _modes("providers depends_on", "source version")),
+    "variable": Form(1, {"validation": "plain"}, _modes("type", "default description deprecated")),
+    "locals": Form(),
+    "output": Form(1, _RULES, _modes("depends_on", "description deprecated")),
+    "check": Form(1, {"data": "data", "assert": "plain"}),
+    "removed": Form(0, {"lifecycle": "plain"}, _modes("from")),
+    "import": Form(0, {}, _modes("to provider")),
+    "moved": Form(0, {}, _modes("from to")),
 }
-FORMS: Mapping[str, JsonForm] = {
+FORMS: Mapping[str, Form] = {
     **TOP,
-    "plain": JsonForm(),
-    "lifecycle": JsonForm(
-        0, _RULES, _make_modes("replace_triggered_by", path="ignore_changes ignore_changes_except")
+    "plain": Form(),
+    "lifecycle": Form(
+        0, _RULES, _modes("replace_triggered_by", path="ignore_changes ignore_changes_except")
     ),
-    "dynamic": JsonForm(1, _map_to_same("content"), _make_modes("iterator")),
-    "content": JsonForm(0, _map_to_same("dynamic")),
-    "backend": JsonForm(1),
-    "cloud": JsonForm(0, {"workspaces": "plain"}),
-    "encryption": JsonForm(),
-    "required_providers": JsonForm(mode=StringMode.LITERAL),
-    "provider_meta": JsonForm(1),
+    "dynamic": Form(1, _same("content"), _modes("iterator")),
+    "content": Form(0, _same("dynamic")),
+    "backend": Form(1),
+    "cloud": Form(0, {"workspaces": "plain"}),
+    "encryption": Form(),
+    "required_providers": Form(mode=Mode.LITERAL),
+    "provider_meta": Form(1),
 }
-ROOT = JsonForm(blocks={name: name for name in TOP})
-VALUES = JsonForm(mode=StringMode.LITERAL)
+ROOT = Form(blocks={name: name for name in TOP})
+VALUES = Form(mode=Mode.LITERAL)
 """A file of variable values."""

@@ -13,27 +13,27 @@ from ...core.resource import Declared, Identity, Lifecycle
 from ...core.schema import BOOL, META_ARGUMENTS, META_BLOCKS, STRING, ObjectSchema, map_of
 from ...core.value import EMPTY, FrozenMap, Value
 from ...syntax.nodes import Expression
-from ..declare.addresses import read_ignored_paths, read_provider_instance
-from ..declare.blocks import get_argument, make_header
-from ..declare.conditions import Rule, check_rules, compile_rules
+from ..declare.addresses import ignored_paths, provider_instance
+from ..declare.blocks import attribute, header
+from ..declare.conditions import Rule, broken_rules, compile_rules
 from ..declare.declarations import ResourceBlock
 from ..expressions.code import Code, Context, Env
 from ..expressions.namespaces import Fixed
-from ..values.bounds import compute_look_cost
-from ..values.conversion import lift_value
-from ..values.faults import Deferred, EvalError, Poisoned, Skipped, make_diagnostic, make_error
-from ..values.types import drop_optional
+from ..values.bounds import looking
+from ..values.conversion import lift
+from ..values.faults import Deferred, EvalError, Poisoned, Skipped, as_diagnostic, error
+from ..values.types import plain
 from ..values.value import Computed, Null, ObjectVal, TupleVal, Val, marks_of
 from .arguments import (
     Arguments,
     Report,
     compile_arguments,
+    deferred_fault,
     drop_nulls,
     evaluate_arguments,
-    fit_type,
-    make_deferred_fault,
+    fit,
 )
-from .expansion import Instance, expand_instances
+from .expansion import Instance, instances
 
 Settled = Mapping[str, FrozenMap]
 """str(address) -> attributes that the server has set."""
@@ -53,7 +53,7 @@ class TypeInfo(Struct, frozen=True):
     expand: Callable[[Declared], Sequence[Declared]] | None = None
 
 
-class MetaArgument(Struct, frozen=True):
+class Meta(Struct, frozen=True):
     """A compiled meta-argument."""
 
     node: Expression
@@ -68,7 +68,7 @@ class ResourcePlan(Struct, frozen=True):
     info: TypeInfo
     instance: str
     arguments: Arguments
-    meta: Mapping[str, MetaArgument]
+    meta: Mapping[str, Meta]
     lifecycle: Lifecycle
     secrets: tuple[tuple[str, str], ...]
     before: tuple[Rule, ...]
@@ -88,7 +88,7 @@ class Site(Struct, frozen=True):
     settled: Settled = EMPTY
 
 
-class MadeInstance(Struct, frozen=True):
+class Made(Struct, frozen=True):
     """One instance of a resource block, before a composite is expanded."""
 
     key: str | int | None
@@ -103,62 +103,58 @@ def compile_resource(
     report: Report,
 ) -> ResourcePlan | None:
     """Compile a block. providers: name in the block's module -> provider instance."""
-    body, place = block.block.body, make_header(block.block)
+    body, place = block.block.body, header(block.block)
     title = f"{block.address}"
     arguments = compile_arguments(
         body, info.schema, context, place, title, report, META_ARGUMENTS, META_BLOCKS
     )
     lifecycle = block.lifecycle
-    nodes = {name: block.get_argument(name) for name in ("owner", "labels")}
+    nodes = {name: block.argument(name) for name in ("owner", "labels")}
     if lifecycle is not None:
-        nodes |= {name: get_argument(lifecycle, name) for name in ("prevent_destroy", "adopt")}
+        nodes |= {name: attribute(lifecycle, name) for name in ("prevent_destroy", "adopt")}
     try:
-        node, place = block.get_argument("provider"), make_header(block.block)
-        instance = read_provider_instance(node, info.provider, providers, place)
-        paths = read_ignored_paths(lifecycle, "ignore_changes")
-        managed = read_ignored_paths(lifecycle, "ignore_changes_except")
+        node, place = block.argument("provider"), header(block.block)
+        instance = provider_instance(node, info.provider, providers, place)
+        paths = ignored_paths(lifecycle, "ignore_changes")
+        managed = ignored_paths(lifecycle, "ignore_changes_except")
     except EvalError as fault:
-        report(make_diagnostic(fault))
+        report(as_diagnostic(fault))
         return None
     if paths is not None and managed is not None:
         summary = '"ignore_changes" and "ignore_changes_except" exclude each other'
-        report(make_error(make_header(block.block), summary, advice="Keep one of them."))
-    for fault_of_path in _check_paths((*(paths or ()), *(managed or ())), info.schema):
+        report(error(header(block.block), summary, advice="Keep one of them."))
+    for fault_of_path in _path_faults((*(paths or ()), *(managed or ())), info.schema):
         report(fault_of_path)
     return ResourcePlan(
         block,
         info,
         instance,
         arguments,
-        {
-            name: MetaArgument(node, context.compile_node(node))
-            for name, node in nodes.items()
-            if node is not None
-        },
+        {name: Meta(node, context.code(node)) for name, node in nodes.items() if node is not None},
         Lifecycle(
             ignore_changes=tuple(path for path, _ in paths or ()),
             ignore_changes_except=None if managed is None else tuple(path for path, _ in managed),
         ),
-        tuple(_list_version_names(info.schema)),
+        tuple(_version_names(info.schema)),
         compile_rules(block.preconditions, context),
         compile_rules(block.postconditions, context),
-        make_header(block.block).range,
+        header(block.block).range,
     )
 
 
-def _check_paths(
+def _path_faults(
     paths: tuple[tuple[str, Expression], ...], schema: ObjectSchema
 ) -> Iterator[Diagnostic]:
     known = (*schema.attributes, *schema.blocks)
     for path, node in paths:
         first = path.split(".", 1)[0]
         if "*" not in first and "?" not in first and first not in known:
-            yield make_error(
+            yield error(
                 node, f'There is no attribute "{first}" to ignore', f"There are {', '.join(known)}."
             )
 
 
-def _list_version_names(schema: ObjectSchema) -> Iterator[tuple[str, str]]:
+def _version_names(schema: ObjectSchema) -> Iterator[tuple[str, str]]:
     """Secret attributes with the attribute whose change sends them again."""
     for name, found in schema.attributes.items():
         if found.secret:
@@ -169,46 +165,42 @@ def _list_version_names(schema: ObjectSchema) -> Iterator[tuple[str, str]]:
                     break
 
 
-def evaluate_resource(
-    plan: ResourcePlan, context: Context, site: Site
-) -> list[MadeInstance] | Poisoned:
+def evaluate_resource(plan: ResourcePlan, context: Context, site: Site) -> list[Made] | Poisoned:
     """Every instance of a block; Poisoned if it has faults, which are reported."""
     block, env = plan.block, site.env
-    what = str(block.address.nest_in(site.path))
-    made: list[MadeInstance] = []
+    what = str(block.address.below(site.path))
+    made: list[Made] = []
     faulty = 0
     try:
-        found = expand_instances(
-            block.get_argument("for_each"), block.get_argument("count"), context, env
-        )
+        found = instances(block.argument("for_each"), block.argument("count"), context, env)
         for instance in found:
-            env.budget.count_instance(block.block)
+            env.budget.instance(block.block)
             one = evaluate_instance(plan, instance, site)
-            if isinstance(one, MadeInstance):
+            if isinstance(one, Made):
                 made.append(one)
             else:
                 faulty += 1
             if faulty >= FAULTY_INSTANCES:
                 break
     except EvalError as fault:
-        site.report(make_diagnostic(fault, context=[f"while expanding {what}"]))
+        site.report(as_diagnostic(fault, context=[f"while expanding {what}"]))
         return Poisoned()
     except Deferred as deferred:
-        node = block.get_argument("for_each") or block.get_argument("count")
-        place = make_header(block.block) if node is None else node
-        site.report(make_deferred_fault(place, deferred, what))
+        node = block.argument("for_each") or block.argument("count")
+        place = header(block.block) if node is None else node
+        site.report(deferred_fault(place, deferred, what))
         return Poisoned()
     except Skipped as skipped:
-        site.report(_make_skipped_fault(block, what, skipped))
+        site.report(_needs_skipped(block, what, skipped))
         return skipped
     except Poisoned as poison:
         return poison
     return Poisoned() if faulty else made
 
 
-def _make_skipped_fault(block: ResourceBlock, what: str, skipped: Skipped) -> Diagnostic:
-    return make_error(
-        make_header(block.block),
+def _needs_skipped(block: ResourceBlock, what: str, skipped: Skipped) -> Diagnostic:
+    return error(
+        header(block.block),
         f"{what} needs {skipped}, which is skipped",
         "Its provider is not known here, so its values are not, either.",
         'A secret: write secret_env("NAME") or secret_file("PATH"), or use a variable with '
@@ -216,7 +208,7 @@ def _make_skipped_fault(block: ResourceBlock, what: str, skipped: Skipped) -> Di
     )
 
 
-def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> MadeInstance | None:
+def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Made | None:
     """One instance of a block; None after faults, which are reported. Raises Poisoned."""
     base, env, report = plan.block.address, site.env, site.report
     address = Address(base.type, base.name, instance.key, site.path)
@@ -224,27 +216,25 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
     try:
         cost = 1 + 2 * len(plan.arguments.given) + len(site.needs)
         env.budget.charge(cost, plan.block.block)
-        if plan.before and (faults := [*check_rules(plan.before, str(address), inner)]):
+        if plan.before and (faults := [*broken_rules(plan.before, str(address), inner)]):
             for fault_of_rule in faults:
                 report(fault_of_rule)
             return None
         attributes = evaluate_arguments(plan.arguments, inner, report, address)
-        meta = {name: _evaluate_meta(name, item, inner) for name, item in plan.meta.items()}
+        meta = {name: _meta(name, item, inner) for name, item in plan.meta.items()}
         if attributes is None:
             return None
-        made = MadeInstance(
-            instance.key, _make_declared(plan, address, attributes, meta, site.needs)
-        )
+        made = Made(instance.key, _declared(plan, address, attributes, meta, site.needs))
     except EvalError as fault:
-        report(make_diagnostic(fault, context=[f"while evaluating {address}"]))
+        report(as_diagnostic(fault, context=[f"while evaluating {address}"]))
         return None
     except Deferred as deferred:
-        report(make_deferred_fault(make_header(plan.block.block), deferred, str(address)))
+        report(deferred_fault(header(plan.block.block), deferred, str(address)))
         return None
     if plan.after:
-        seen = Fixed(_make_object(made.declared, plan.info.schema, site.settled))
+        seen = Fixed(_object(made.declared, plan.info.schema, site.settled))
         with_self = Env({**inner.roots, "self": seen}, {}, env.budget)
-        for fault_of_rule in check_rules(plan.after, str(address), with_self):
+        for fault_of_rule in broken_rules(plan.after, str(address), with_self):
             report(fault_of_rule)
     return made
 
@@ -252,16 +242,16 @@ def evaluate_instance(plan: ResourcePlan, instance: Instance, site: Site) -> Mad
 _META_TYPES = {"owner": STRING, "labels": _LABELS, "prevent_destroy": BOOL, "adopt": BOOL}
 
 
-def _evaluate_meta(name: str, meta: MetaArgument, env: Env) -> Value:
+def _meta(name: str, meta: Meta, env: Env) -> Value:
     value = meta.code(env)
-    env.budget.charge(compute_look_cost(value, meta.node), meta.node)
+    env.budget.charge(looking(value, meta.node), meta.node)
     if marks_of(value):
         raise EvalError(meta.node, f'A sensitive value cannot go into "{name}"')
     kind = _META_TYPES[name]
-    return drop_nulls(fit_type(value, kind, meta.node, f'"{name}"'), kind)
+    return drop_nulls(fit(value, kind, meta.node, f'"{name}"'), kind)
 
 
-def _make_declared(
+def _declared(
     plan: ResourcePlan,
     address: Address,
     attributes: FrozenMap,
@@ -271,7 +261,7 @@ def _make_declared(
     try:
         key = str(address) if plan.info.expand is not None else plan.info.key(attributes)
     except ValueError as fault:
-        place = make_header(plan.block.block)
+        place = header(plan.block.block)
         raise EvalError(place, f"{address} does not name an object", str(fault)) from None
     owner, labels = meta.get("owner"), meta.get("labels")
     return Declared(
@@ -279,15 +269,15 @@ def _make_declared(
         address,
         attributes,
         plan.range,
-        _make_lifecycle(plan.lifecycle, meta),
+        _lifecycle(plan.lifecycle, meta),
         needs,
         owner if isinstance(owner, str) else None,
         labels if isinstance(labels, FrozenMap) else EMPTY,
-        _compute_secret_version(plan, attributes),
+        _secret_version(plan, attributes),
     )
 
 
-def _make_lifecycle(common: Lifecycle, meta: Mapping[str, Value]) -> Lifecycle:
+def _lifecycle(common: Lifecycle, meta: Mapping[str, Value]) -> Lifecycle:
     """The instances of a block share one, unless they say more."""
     prevent, adopt = meta.get("prevent_destroy"), meta.get("adopt") is True
     if prevent is None and not adopt:
@@ -297,7 +287,7 @@ def _make_lifecycle(common: Lifecycle, meta: Mapping[str, Value]) -> Lifecycle:
     )
 
 
-def _compute_secret_version(plan: ResourcePlan, attributes: FrozenMap) -> str | None:
+def _secret_version(plan: ResourcePlan, attributes: FrozenMap) -> str | None:
     versions = {
         name: attributes.get(version)
         for name, version in plan.secrets
@@ -308,9 +298,7 @@ def _compute_secret_version(plan: ResourcePlan, attributes: FrozenMap) -> str | 
     return ",".join(f"{name}={version}" for name, version in versions.items()) or None
 
 
-def expand_composites(
-    plan: ResourcePlan, made: Iterable[MadeInstance], report: Report
-) -> Iterator[Declared]:
+def expanded(plan: ResourcePlan, made: Iterable[Made], report: Report) -> Iterator[Declared]:
     """The objects themselves: a composite is replaced by what it stands for."""
     expand = plan.info.expand
     for one in made:
@@ -320,39 +308,39 @@ def expand_composites(
         try:
             yield from expand(one.declared)
         except ValueError as fault:
-            place = make_header(plan.block.block)
-            report(make_error(place, f"{one.declared.address} cannot be expanded", str(fault)))
+            place = header(plan.block.block)
+            report(error(place, f"{one.declared.address} cannot be expanded", str(fault)))
 
 
-def publish_value(plan: ResourcePlan, made: Sequence[MadeInstance], settled: Settled) -> Val:
+def published(plan: ResourcePlan, made: Sequence[Made], settled: Settled) -> Val:
     """What other expressions see under `TYPE.NAME`: one object, one by key, or a list."""
     schema = plan.info.schema
-    values = {one.key: _make_object(one.declared, schema, settled) for one in made}
-    if plan.block.get_argument("for_each") is not None:
+    values = {one.key: _object(one.declared, schema, settled) for one in made}
+    if plan.block.argument("for_each") is not None:
         return ObjectVal({str(key): value for key, value in values.items()})
-    if plan.block.get_argument("count") is not None:
+    if plan.block.argument("count") is not None:
         return TupleVal(tuple(values.values()))
     return values[None]
 
 
-def _make_object(declared: Declared, schema: ObjectSchema, settled: Settled) -> ObjectVal:
+def _object(declared: Declared, schema: ObjectSchema, settled: Settled) -> ObjectVal:
     address = str(declared.address)
     server = settled.get(address, EMPTY)
     fields: dict[str, Val] = {"id": declared.identity.key}
     for name, found in schema.attributes.items():
         if not found.computed:
-            fields[name] = lift_value(declared.attributes.get(name), found.type)
+            fields[name] = lift(declared.attributes.get(name), found.type)
         elif server.get(name) is not None:
-            fields[name] = lift_value(server[name], found.type)
+            fields[name] = lift(server[name], found.type)
         else:
-            fields[name] = Computed(address, name, drop_optional(found.type))
+            fields[name] = Computed(address, name, plain(found.type))
     for name, inner in schema.blocks.items():
-        fields[name] = _make_block(declared.attributes.get(name), inner)
+        fields[name] = _block(declared.attributes.get(name), inner)
     return ObjectVal(fields)
 
 
-def _make_block(value: Value, schema: ObjectSchema) -> Val:
+def _block(value: Value, schema: ObjectSchema) -> Val:
     if not isinstance(value, FrozenMap):
         return Null()
-    fields = {n: lift_value(value.get(n), a.type) for n, a in schema.attributes.items()}
-    return ObjectVal(fields | {n: _make_block(value.get(n), b) for n, b in schema.blocks.items()})
+    fields = {n: lift(value.get(n), a.type) for n, a in schema.attributes.items()}
+    return ObjectVal(fields | {n: _block(value.get(n), b) for n, b in schema.blocks.items()})

@@ -15,24 +15,14 @@ from urllib.parse import quote_plus, unquote_plus
 
 from ..values.faults import FunctionFault, LimitFault
 from ..values.limits import LIMITS
-from ..values.numbers import normalise_number, render_number
-from ..values.value import (
-    FIELDS,
-    NULL,
-    SEQUENCES,
-    ListVal,
-    ObjectVal,
-    TupleVal,
-    Val,
-    normalise_text,
-    size_of,
-)
-from .spec import Function, Param, make_string_param
+from ..values.numbers import normal, number_text
+from ..values.value import FIELDS, NULL, SEQUENCES, ListVal, ObjectVal, TupleVal, Val, size_of, text
+from .spec import Function, Param, string
 
 _ESCAPE = str.maketrans({mark: f"\\u{ord(mark):04x}" for mark in "<>&\u2028\u2029\x7f"})
 
 
-def quote_json(source: str) -> str:
+def quoted(source: str) -> str:
     """A JSON string; what could end a script element is escaped."""
     return json.dumps(source, ensure_ascii=False).translate(_ESCAPE)
 
@@ -41,23 +31,20 @@ def to_json(value: Val) -> str:
     """Compact JSON, names sorted. Raises FunctionFault if it would be too long."""
     if size_of(value) > LIMITS.characters:
         raise LimitFault("the value is too large for one string", 0)
-    return _render_json(value)
+    return _json(value)
 
 
-def _render_json(value: Val) -> str:
+def _json(value: Val) -> str:
     if isinstance(value, str):
-        return quote_json(value)
+        return quoted(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | Decimal):
-        return render_number(value)
+        return number_text(value)
     if isinstance(value, SEQUENCES):
-        return f"[{','.join(map(_render_json, value.items))}]"
+        return f"[{','.join(map(_json, value.items))}]"
     if isinstance(value, FIELDS):
-        pairs = (
-            f"{quote_json(name)}:{_render_json(value.fields[name])}"
-            for name in sorted(value.fields)
-        )
+        pairs = (f"{quoted(name)}:{_json(value.fields[name])}" for name in sorted(value.fields))
         return f"{{{','.join(pairs)}}}"
     return "null"
 
@@ -66,11 +53,11 @@ def _jsondecode(source: str) -> Val:
     try:
         data = json.loads(
             source,
-            parse_int=lambda digits: normalise_number(Decimal(digits)),
-            parse_float=lambda digits: normalise_number(Decimal(digits)),
-            parse_constant=_refuse_constant,
+            parse_int=lambda digits: normal(Decimal(digits)),
+            parse_float=lambda digits: normal(Decimal(digits)),
+            parse_constant=_no_constant,
         )
-        return _convert_plain(data, LIMITS.depth)
+        return _plain(data, LIMITS.depth)
     except json.JSONDecodeError as fault:
         where = f"line {fault.lineno}, column {fault.colno}"
         raise FunctionFault(f"the text is not JSON: {fault.msg} at {where}", 0) from None
@@ -78,23 +65,21 @@ def _jsondecode(source: str) -> Val:
         raise FunctionFault("the text is not JSON, or nested too deeply", 0) from None
 
 
-def _refuse_constant(word: str) -> Any:
+def _no_constant(word: str) -> Any:
     raise ValueError(word)
 
 
-def _convert_plain(data: Any, depth: int) -> Val:
+def _plain(data: Any, depth: int) -> Val:
     if depth < 0:
         raise ValueError("nested too deeply")
     if data is None:
         return NULL
     if isinstance(data, str):
-        return normalise_text(data)
+        return text(data)
     if isinstance(data, list):
-        return TupleVal(tuple([_convert_plain(item, depth - 1) for item in data]))
+        return TupleVal(tuple([_plain(item, depth - 1) for item in data]))
     if isinstance(data, dict):
-        return ObjectVal(
-            {normalise_text(name): _convert_plain(item, depth - 1) for name, item in data.items()}
-        )
+        return ObjectVal({text(name): _plain(item, depth - 1) for name, item in data.items()})
     number: Val = data
     return number
 
@@ -102,7 +87,7 @@ def _convert_plain(data: Any, depth: int) -> Val:
 _FIELD = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r?\n|\Z)')
 
 
-def _parse_csv_rows(source: str) -> Iterator[list[str]]:
+def _csv_rows(source: str) -> Iterator[list[str]]:
     """RFC 4180, with empty lines passed over. Raises FunctionFault for a stray quote."""
     row: list[str] = []
     position, end = 0, ","
@@ -112,7 +97,7 @@ def _parse_csv_rows(source: str) -> Iterator[list[str]]:
             line = source.count("\n", 0, position) + 1
             raise FunctionFault(f"the text is not CSV: a quote or break in line {line}", 0)
         quoted, plain, end = field.groups()
-        row.append(plain if quoted is None else _unquote_field(quoted))
+        row.append(plain if quoted is None else _unquoted(quoted))
         position = field.end()
         if end != ",":
             if len(row) > 1 or quoted is not None or plain:
@@ -120,27 +105,25 @@ def _parse_csv_rows(source: str) -> Iterator[list[str]]:
             row = []
 
 
-def _unquote_field(field: str) -> str:
+def _unquoted(field: str) -> str:
     return field.replace('""', '"').replace("\r\n", "\n")
 
 
 def _csvdecode(source: str) -> Val:
-    rows = list(_parse_csv_rows(source))
+    rows = list(_csv_rows(source))
     if not rows:
         raise FunctionFault("the first line must name the columns", 0)
-    header = [normalise_text(name) for name in rows[0]]
+    header = [text(name) for name in rows[0]]
     if len(set(header)) < len(header):
         raise FunctionFault("two columns have the same name", 0)
     for number, row in enumerate(rows[1:], 2):
         if len(row) != len(header):
             raise FunctionFault(f"row {number} has {len(row)} fields instead of {len(header)}", 0)
-    items = [
-        ObjectVal(dict(zip(header, map(normalise_text, row), strict=True))) for row in rows[1:]
-    ]
+    items = [ObjectVal(dict(zip(header, map(text, row), strict=True))) for row in rows[1:]]
     return ListVal(ObjectVal(dict.fromkeys(header, "")).type, tuple(items))
 
 
-def decode_base64(source: str) -> bytes:
+def unpacked(source: str) -> bytes:
     """The bytes that base64 stands for. Raises FunctionFault."""
     try:
         return base64.b64decode(source, validate=True)
@@ -150,7 +133,7 @@ def decode_base64(source: str) -> bytes:
 
 def _base64decode(source: str) -> Val:
     try:
-        return normalise_text(decode_base64(source).decode())
+        return text(unpacked(source).decode())
     except UnicodeDecodeError:
         raise FunctionFault("the text is not base64 of UTF-8 text", 0) from None
 
@@ -159,17 +142,17 @@ def _base64gunzip(source: str) -> Val:
     """A packed text may be tiny and unpack to gigabytes, so no more than allowed is unpacked."""
     unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
-        content = unpacker.decompress(decode_base64(source), LIMITS.characters)
+        content = unpacker.decompress(unpacked(source), LIMITS.characters)
         if unpacker.unconsumed_tail:
             raise LimitFault(f"the result would be longer than {LIMITS.characters:,} bytes", 0)
         if not unpacker.eof:
             raise ValueError
-        return normalise_text(content.decode())
+        return text(content.decode())
     except (zlib.error, ValueError):
         raise FunctionFault("the text is not base64 of UTF-8 text packed by gzip", 0) from None
 
 
-def _find_codec(encoding: str) -> str:
+def _codec(encoding: str) -> str:
     """Python's name of a character set. Raises FunctionFault."""
     name = normalize_encoding(encoding).lower()
     known = aliases.get(name, name)
@@ -184,7 +167,7 @@ _CHARACTER_SETS = frozenset(aliases.values()) - {"utf_16", "utf_32"}
 
 def _textencodebase64(source: str, encoding: str) -> Val:
     try:
-        return base64.b64encode(source.encode(_find_codec(encoding))).decode()
+        return base64.b64encode(source.encode(_codec(encoding))).decode()
     except LookupError:
         raise FunctionFault("there is no such character set", 1) from None
     except UnicodeEncodeError:
@@ -192,9 +175,9 @@ def _textencodebase64(source: str, encoding: str) -> Val:
 
 
 def _textdecodebase64(source: str, encoding: str) -> Val:
-    codec = _find_codec(encoding)
+    codec = _codec(encoding)
     try:
-        return normalise_text(decode_base64(source).decode(codec))
+        return text(unpacked(source).decode(codec))
     except LookupError:
         raise FunctionFault("there is no such character set", 1) from None
     except UnicodeDecodeError:
@@ -209,7 +192,7 @@ def _urldecode(source: str) -> Val:
     tails = source.split("%")[1:]
     if any(len(tail) < 2 or not all(c in _HEX for c in tail[:2]) for tail in tails):
         raise FunctionFault("a percent sign must be followed by two hexadecimal digits", 0)
-    return normalise_text(unquote_plus(source, errors="replace"))
+    return text(unquote_plus(source, errors="replace"))
 
 
 _HEX = frozenset("0123456789abcdefABCDEF")
@@ -217,23 +200,20 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 FUNCTIONS = (
     Function(
-        "base64decode",
-        "The text that was encoded in base64 (UTF-8).",
-        _base64decode,
-        (make_string_param(),),
+        "base64decode", "The text that was encoded in base64 (UTF-8).", _base64decode, (string(),)
     ),
     Function(
         "base64gunzip",
         "The text that was packed by gzip and encoded in base64 (UTF-8).",
         _base64gunzip,
-        (make_string_param(),),
+        (string(),),
     ),
-    Function("base64encode", "The text in base64 (UTF-8).", _base64encode, (make_string_param(),)),
+    Function("base64encode", "The text in base64 (UTF-8).", _base64encode, (string(),)),
     Function(
         "csvdecode",
         "The rows of a CSV text as objects; the first line names the columns.",
         _csvdecode,
-        (make_string_param(),),
+        (string(),),
         steps=5,
         cost=2,
         characters=2,
@@ -242,7 +222,7 @@ FUNCTIONS = (
         "jsondecode",
         "The value that a JSON text says.",
         _jsondecode,
-        (make_string_param(),),
+        (string(),),
         steps=5,
         cost=4,
         characters=2,
@@ -259,25 +239,22 @@ FUNCTIONS = (
         "textdecodebase64",
         "The text whose bytes in a character set, such as UTF-16LE, are given in base64.",
         _textdecodebase64,
-        (make_string_param(), make_string_param("encoding")),
+        (string(), string("encoding")),
     ),
     Function(
         "textencodebase64",
         "The bytes of the text in a character set, such as UTF-16LE, in base64.",
         _textencodebase64,
-        (make_string_param(), make_string_param("encoding")),
+        (string(), string("encoding")),
     ),
     Function(
         "urldecode",
         "The text with `%20` and the like, and plus signs, turned back.",
         _urldecode,
-        (make_string_param(),),
+        (string(),),
         characters=4,
     ),
     Function(
-        "urlencode",
-        "The text so that it may stand in a query of a URL.",
-        quote_plus,
-        (make_string_param(),),
+        "urlencode", "The text so that it may stand in a query of a URL.", quote_plus, (string(),)
     ),
 )

@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from ...core.clock import Clock
 from ...core.errors import Locked, StorageError
-from ...core.objects import ObjectChanged, ObjectExists, Objects
+from ...core.objects import Changed, Exists, Objects
 from ..backend import Loaded, LockInfo
 from ..codec import decode, encode
 from ..model import State
 from . import lease
-from .local import KEPT_VERSIONS, compute_age, save_somewhere
+from .local import KEPT_VERSIONS, age, save_somewhere
 
 STATE, HISTORY, PROBE = "state.json", "history", "probe"
 LEASE_SECONDS = 120.0
@@ -48,15 +48,13 @@ class ObjectBackend(Struct):
 
     @contextlib.contextmanager
     def lock(self, info: LockInfo, timeout: float, clock: Clock) -> Iterator[lease.Tenure]:
-        tenure = lease.take_lock(
-            self.objects, info, self.lease_seconds, timeout, clock, self.by_hand
-        )
-        with tenure.keep_alive():
+        tenure = lease.take(self.objects, info, self.lease_seconds, timeout, clock, self.by_hand)
+        with tenure.kept():
             yield tenure
             self._forget_old()
 
     def holder(self) -> LockInfo | None:
-        return lease.find_holder(self.objects)
+        return lease.holder(self.objects)
 
     def break_lock(self, run: str) -> LockInfo:
         """End the lock of a run that cannot do so itself. Raises Locked if it has none."""
@@ -69,9 +67,9 @@ class ObjectBackend(Struct):
         if found is None:
             self._current = None
             return Loaded(None, None)
-        state = decode(found.data, self.location, self._advise_repair)
+        state = decode(found.data, self.location, self._way_back)
         self._current = (found.version, found.data)
-        return Loaded(state, _make_version(state.serial, found.data, found.version))
+        return Loaded(state, _version(state.serial, found.data, found.version))
 
     def save(self, state: State, version: str | None) -> str:
         data = encode(state)
@@ -80,10 +78,10 @@ class ObjectBackend(Struct):
                 stored = self.objects.create(STATE, data)
             else:
                 stored = self._replace(data, version)
-        except (ObjectExists, ObjectChanged):
-            self._refuse_overtaken()
+        except (Exists, Changed):
+            self._moved_on()
         self._current = (stored, data)
-        return _make_version(state.serial, data, stored)
+        return _version(state.serial, data, stored)
 
     def _replace(self, data: bytes, version: str) -> str:
         serial, digest, stored = version.split(" ", 2)
@@ -91,10 +89,10 @@ class ObjectBackend(Struct):
         if current is None or current[0] != stored:
             found = self.objects.read(STATE)
             if found is None or found.version != stored:
-                raise ObjectChanged(found)
+                raise Changed(found)
             current = (stored, found.data)
         if hashlib.sha256(current[1]).hexdigest() != digest:
-            raise ObjectChanged(None)
+            raise Changed(None)
         if current[1] == data:
             return stored  # equal states are equal bytes, and nobody writes those twice
         self._keep(serial, current[1])
@@ -105,7 +103,7 @@ class ObjectBackend(Struct):
         key = f"{HISTORY}/{serial}.json"
         try:
             self.objects.create(key, data)
-        except ObjectExists as earlier:
+        except Exists as earlier:
             self.objects.replace(key, data, earlier.found.version)
 
     def _forget_old(self) -> None:
@@ -114,24 +112,24 @@ class ObjectBackend(Struct):
             return
         with contextlib.suppress(StorageError):
             names = (entry.key for entry in self.objects.names(HISTORY))
-            numbered = sorted((key for key in names if _parse_serial(key) >= 0), key=_parse_serial)
+            numbered = sorted((key for key in names if _serial(key) >= 0), key=_serial)
             for key in numbered[:-KEPT_VERSIONS]:
                 self.objects.delete(key)
 
-    def _refuse_overtaken(self) -> NoReturn:
+    def _moved_on(self) -> NoReturn:
         raise Locked(
             f"{self.location}: the state was moved on by somebody else since it was loaded",
             "Run the command again; it starts from the state that is there now.",
         ) from None
 
-    def _advise_repair(self) -> str:
+    def _way_back(self) -> str:
         """What to do about a damaged state: names the newest version that is sound."""
         kept = []
         for entry in self.objects.names(HISTORY):
             with contextlib.suppress(StorageError):
                 found = self.objects.read(entry.key)
                 if found is not None:
-                    kept.append((compute_age(decode(found.data, entry.key)), entry.key))
+                    kept.append((age(decode(found.data, entry.key)), entry.key))
         if not kept:
             return (
                 f"Do not repair it by hand. {self.earlier} holds no sound version of it. Restore "
@@ -150,51 +148,47 @@ class ObjectBackend(Struct):
     def check_writable(self, size: int = 0) -> None:
         """An object store has room; asked are the rights, and whether a write that must not
         replace anything does not."""
-        with self._create_probe("the state could not be saved, so nothing is sent") as key:
-            self._require_create_condition(key)
+        with self._probed("the state could not be saved, so nothing is sent") as key:
+            self._refuses_to_create(key)
 
     def probe(self) -> None:
         """Whether this store keeps what kafkaform relies on: conditions, and that a write is seen
         at once. Raises StorageError naming what does not hold."""
-        with self._create_probe("the store cannot hold a state") as key:
+        with self._probed("the store cannot hold a state") as key:
             first = self.objects.read(key)
             if first is None:
-                raise self._make_unfit_error("what was just written is not there when it is read")
-            self._require_create_condition(key)
-            self._require_replace_condition(key, first.version)
+                raise self._unfit("what was just written is not there when it is read")
+            self._refuses_to_create(key)
+            self._refuses_to_replace(key, first.version)
             if key not in {entry.key for entry in self.objects.names(PROBE)}:
-                raise self._make_unfit_error("a listing does not show what was just written")
+                raise self._unfit("a listing does not show what was just written")
 
     @contextlib.contextmanager
-    def _create_probe(self, task: str) -> Iterator[str]:
+    def _probed(self, task: str) -> Iterator[str]:
         key = f"{PROBE}/{secrets.token_hex(8)}"
         try:
-            self.objects.create(key, _make_random_bytes())
+            self.objects.create(key, _fresh())
             yield key
             self.objects.delete(key)
         except StorageError as error:
             raise StorageError(f"{task}: {error.message}", error.advice) from None
 
-    def _require_create_condition(self, key: str) -> None:
-        with contextlib.suppress(ObjectExists):
-            self.objects.create(key, _make_random_bytes())
-            raise self._make_unfit_error(
-                "it creates an object where there is one (ignores If-None-Match)"
-            )
+    def _refuses_to_create(self, key: str) -> None:
+        with contextlib.suppress(Exists):
+            self.objects.create(key, _fresh())
+            raise self._unfit("it creates an object where there is one (ignores If-None-Match)")
 
-    def _require_replace_condition(self, key: str, first: str) -> None:
-        latest = _make_random_bytes()
+    def _refuses_to_replace(self, key: str, first: str) -> None:
+        latest = _fresh()
         self.objects.replace(key, latest, first)
-        with contextlib.suppress(ObjectChanged):
-            self.objects.replace(key, _make_random_bytes(), first)
-            raise self._make_unfit_error(
-                "it replaces a version that is not there (ignores If-Match)"
-            )
+        with contextlib.suppress(Changed):
+            self.objects.replace(key, _fresh(), first)
+            raise self._unfit("it replaces a version that is not there (ignores If-Match)")
         found = self.objects.read(key)
         if found is None or found.data != latest:
-            raise self._make_unfit_error("a read shows an older version than the one just written")
+            raise self._unfit("a read shows an older version than the one just written")
 
-    def _make_unfit_error(self, what: str) -> StorageError:
+    def _unfit(self, what: str) -> StorageError:
         return StorageError(
             f"{self.objects.location}: {what}",
             "Two runs could overwrite each other here. Use a store with conditional writes, such "
@@ -205,14 +199,14 @@ class ObjectBackend(Struct):
         return save_somewhere(state)
 
 
-def _make_random_bytes() -> bytes:
+def _fresh() -> bytes:
     return secrets.token_hex(16).encode("ascii")
 
 
-def _make_version(serial: int, data: bytes, stored: str) -> str:
+def _version(serial: int, data: bytes, stored: str) -> str:
     return f"{serial} {hashlib.sha256(data).hexdigest()} {stored}"
 
 
-def _parse_serial(key: str) -> int:
+def _serial(key: str) -> int:
     name = key.rpartition("/")[2].removesuffix(".json")
     return int(name) if name.isdecimal() else -1

@@ -29,7 +29,7 @@ class PartitionRow(Struct, frozen=True):
     offline: tuple[int, ...]
 
 
-class DescribedTopic(Struct, frozen=True):
+class TopicRow(Struct, frozen=True):
     name: str
     code: int
     topic_id: str | None
@@ -65,16 +65,14 @@ class BrokerRow(Struct, frozen=True):
     fenced: bool | None
 
 
-class NameListing(Struct, frozen=True):
+class Names(Struct, frozen=True):
     """A listing of names, or its error code."""
 
     code: int
     names: tuple[str, ...] = ()
 
 
-def describe_topics(
-    wire: Wire, names: Sequence[str] | None, timeout: float
-) -> tuple[DescribedTopic, ...]:
+def topics(wire: Wire, names: Sequence[str] | None, timeout: float) -> tuple[TopicRow, ...]:
     """Partitions of these topics, or of all that we may see (None); timeout: seconds."""
     topic = MetadataRequest.MetadataRequestTopic
     request = MetadataRequest(
@@ -83,7 +81,7 @@ def describe_topics(
         min_version=10,
     )
     return tuple(
-        DescribedTopic(
+        TopicRow(
             row.name,
             row.error_code,
             id_text(row.topic_id),
@@ -103,7 +101,7 @@ def describe_topics(
     )
 
 
-def describe_all_configs(
+def configs(
     wire: Wire,
     resource: str,
     names: Sequence[str],
@@ -143,7 +141,7 @@ def describe_all_configs(
     }
 
 
-def describe_brokers(wire: Wire, timeout: float) -> tuple[BrokerRow, ...]:
+def brokers(wire: Wire, timeout: float) -> tuple[BrokerRow, ...]:
     """Every broker that is registered, by id; fenced ones only where the cluster tells them
     (DescribeCluster v2)."""
     request = DescribeClusterRequest(
@@ -156,7 +154,7 @@ def describe_brokers(wire: Wire, timeout: float) -> tuple[BrokerRow, ...]:
     )
 
 
-def read_metadata_version(wire: Wire, node: str, timeout: float) -> int | None:
+def metadata_version(wire: Wire, node: str, timeout: float) -> int | None:
     """The highest level of metadata.version that this broker's software supports."""
     request = ApiVersionsRequest(
         client_software_name="kafkaform", client_software_version="1", min_version=3
@@ -165,15 +163,15 @@ def read_metadata_version(wire: Wire, node: str, timeout: float) -> int | None:
     return next((row.max_version for row in rows if row.name == "metadata.version"), None)
 
 
-def list_configured_resources(wire: Wire, resource: str, timeout: float) -> NameListing:
+def config_resources(wire: Wire, resource: str, timeout: float) -> Names:
     """Names of the resources of this type that have configs of their own."""
     request = ListConfigResourcesRequest(resource_types=[TYPES[resource]], min_version=1)
     response = wire.send(request, timeout)
     rows = response.config_resources or ()
-    return NameListing(response.error_code, tuple(sorted(row.resource_name for row in rows)))
+    return Names(response.error_code, tuple(sorted(row.resource_name for row in rows)))
 
 
-def list_groups(wire: Wire, node: str, timeout: float) -> NameListing:
+def groups(wire: Wire, node: str, timeout: float) -> Names:
     """Names of the groups that this broker coordinates."""
     response = wire.send(ListGroupsRequest(states_filter=[], types_filter=[]), timeout, node)
-    return NameListing(response.error_code, tuple(sorted(row.group_id for row in response.groups)))
+    return Names(response.error_code, tuple(sorted(row.group_id for row in response.groups)))

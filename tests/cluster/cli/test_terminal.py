@@ -48,7 +48,7 @@ def signalled():
 end_on_signals()
 threading.Thread(target=signalled).start()
 try:
-    Console.make_standard().ask("Really? ")
+    Console.standard().ask("Really? ")
 except Ended as ended:
     sys.exit(ended.exit_code)
 """

@@ -10,36 +10,34 @@ from kafkaform.core.resource import Fault, FaultClass
 
 from ...protocol import faults
 from ...simulation.controller import (
-    AdminAnswer,
-    AdminCall,
+    Answer,
+    Call,
     Handler,
     Item,
-    ItemVerdict,
     Refusal,
-    RequestResult,
+    Result,
+    Verdict,
+    batch,
     require,
-    run_batch,
 )
 from ...simulation.rights import CLUSTER
-from ...simulation.simulated_kind import ReadScene, StepCheck
+from ...simulation.simulated_kind import Check, Scene
 from . import resource_type as topics
 from .placement import MoveTicket, parse_ticket
-from .simulation import SimulatedTopic, Topics, topic_key
+from .simulation import Topic, Topics, key
 
 API = "AlterPartitionReassignments"
 LISTING = "ListPartitionReassignments"
 
 
-def reassign_partitions(call: AdminCall, items: Sequence[Item]) -> RequestResult:
+def reassign(call: Call, items: Sequence[Item]) -> Result:
     """AlterPartitionReassignments: null replicas cancel; what needs no copy is done at once."""
-    return run_batch(
-        call, items, lambda item: topic_key(item["name"]), lambda item: _reassign_topic(call, item)
-    )
+    return batch(call, items, lambda item: key(item["name"]), lambda item: _reassign(call, item))
 
 
-def _reassign_topic(call: AdminCall, item: Item) -> ItemVerdict:
+def _reassign(call: Call, item: Item) -> Verdict:
     require(call.user.may("Alter", CLUSTER), 31)
-    topic: SimulatedTopic | None = call.world.of(topics.KIND).get(item["name"])
+    topic: Topic | None = call.world.of(topics.KIND).get(item["name"])
     if topic is None:
         raise Refusal(3)
     here, there = list(topic.assignment), list(topic.target or topic.assignment)
@@ -51,22 +49,22 @@ def _reassign_topic(call: AdminCall, item: Item) -> ItemVerdict:
             require(here[number] != there[number], 85)
             there[number] = here[number]
             continue
-        _check_replicas(call, replicas, here[number])
+        _check(call, replicas, here[number])
         there[number] = tuple(replicas)
         if set(replicas) <= set(here[number]):
             here[number] = tuple(replicas)
     target = tuple(there) if there != here else None
-    made = topic.with_assignment(tuple(here), target)
-    return AdminAnswer(made=made), made, len(item["replicas"])
+    made = topic.placed(tuple(here), target)
+    return Answer(made=made), made, len(item["replicas"])
 
 
-def _check_replicas(call: AdminCall, replicas: Sequence[int], had: Sequence[int]) -> None:
+def _check(call: Call, replicas: Sequence[int], had: Sequence[int]) -> None:
     known = set(replicas) <= {*call.brokers, *had}
     if not replicas or len(set(replicas)) != len(replicas) or not known:
         raise Refusal(39, f"the replicas {list(replicas)} are not possible.")
 
 
-def _check_step(scene: ReadScene, step: Step) -> Fault | None:
+def _checked(scene: Scene, step: Step) -> Fault | None:
     """The controller has no dry run, so rights, topic and live brokers are looked at."""
     name = step.payload["name"]
     if not scene.user.may("Alter", CLUSTER):
@@ -76,43 +74,43 @@ def _check_step(scene: ReadScene, step: Step) -> Fault | None:
         return faults.fault_of("Metadata", 3, name)
     ticket = parse_ticket(step.payload["ticket"])
     if not isinstance(ticket, MoveTicket) or ticket.topic_id != topic.id:
-        return _definite_fault("RECREATED", f"{name} was recreated outside")
+        return _definite("RECREATED", f"{name} was recreated outside")
     rows = topic.assignment
     for number, replicas in step.payload["replicas"].items():
         had = rows[int(number)] if int(number) < len(rows) else ()
         if not set(replicas) <= {*scene.live, *had}:
-            return _definite_fault("BROKER_NOT_LIVE", f"a broker of the move of {name} is not live")
+            return _definite("BROKER_NOT_LIVE", f"a broker of the move of {name} is not live")
     return None
 
 
-def _definite_fault(code: str, message: str) -> Fault:
+def _definite(code: str, message: str) -> Fault:
     return Fault(code, message, FaultClass.DEFINITE, where=API, advice="plan again")
 
 
-def list_moving(found: Topics) -> frozenset[str]:
+def moving(found: Topics) -> frozenset[str]:
     """The topics of which a move runs."""
     return frozenset(name for name, topic in found.items() if topic.target is not None)
 
 
-def report_standing(text: str, found: Topics) -> Outcome:
+def standing(text: str, found: Topics) -> Outcome:
     """How the move of a ticket stands."""
     ticket = parse_ticket(text)
     topic = found.get(ticket.topic) if isinstance(ticket, MoveTicket) else None
     if not isinstance(ticket, MoveTicket):
-        return _ended_outcome(text, "no long-running work has this ticket")
+        return _ended(text, "no long-running work has this ticket")
     if topic is None or topic.id != ticket.topic_id:
-        return _ended_outcome(text, "the topic is gone")
-    if not ticket.matches(topic.target or topic.assignment):
+        return _ended(text, "the topic is gone")
+    if not ticket.names(topic.target or topic.assignment):
         other = "another move took its place" if topic.target else "it was stopped"
-        return _ended_outcome(text, other)
+        return _ended(text, other)
     if topic.target is not None:
         return Outcome(text, OutcomeStatus.STARTED, ticket=text)
     return Outcome(text, OutcomeStatus.APPLIED)
 
 
-def _ended_outcome(text: str, why: str) -> Outcome:
-    return Outcome(text, OutcomeStatus.FAILED, _definite_fault("MOVE_ENDED", why))
+def _ended(text: str, why: str) -> Outcome:
+    return Outcome(text, OutcomeStatus.FAILED, _definite("MOVE_ENDED", why))
 
 
-HANDLERS: Mapping[str, Handler] = {API: reassign_partitions}
-CHECKS: Mapping[str, StepCheck] = {API: _check_step}
+HANDLERS: Mapping[str, Handler] = {API: reassign}
+CHECKS: Mapping[str, Check] = {API: _checked}
