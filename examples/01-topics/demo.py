@@ -182,7 +182,7 @@ def story(demo: Demo) -> None:
     step(6, "A live topic that is not ours is left alone, until we adopt it")
     create(client, "shop.legacy", 2)
     demo.write("legacy.kf.hcl", LEGACY)
-    demo.run("plan")
+    demo.run("plan", expect=8)
     demo.run("apply", "-auto-approve", "-adopt=kafka_topic.legacy")
 
     step(7, "A block is removed: the topic is protected, so nothing is deleted")
